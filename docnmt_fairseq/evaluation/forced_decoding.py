@@ -15,7 +15,7 @@ from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.evaluation.text_batches import Batch, Sample, batches_of, longest_sentences
 from docnmt_fairseq.models.base import batch_for_model
 from docnmt_fairseq.models.encoder_outputs import EncoderOutputs
-from docnmt_fairseq.search.rounds import project, show_previous, with_target_context
+from docnmt_fairseq.search.sequential_decoding import project, show_previous, with_target_context
 from docnmt_fairseq.tasks.concatenated_translation import ConcatenatedTranslationTask
 
 Tokens = Tuple[int, ...]

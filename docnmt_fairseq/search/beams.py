@@ -1,10 +1,8 @@
-"""The hypotheses of the sentences under way: which go on, which have ended, when a sentence is finished.
+"""Hypotheses of beam search, with the rules of fairseq.
 
-All of it is fairseq's: a step gives candidates, the best first, twice as many as there are hypotheses. Those that end
-the sentence are hypotheses that have ended if they are among the first ``beam`` of them; of the others the first
-``beam`` go on. A sentence is finished when it has ``beam`` ended hypotheses, or at its length limit.
-
-The figures of a step are few, and are kept in NumPy's arrays on the host.
+A step has 2 · beam candidates, best first. Candidates among the first ``beam`` that end the sentence become finished
+hypotheses; the first ``beam`` of the others continue. A sentence is finished when it has ``beam`` finished hypotheses,
+or at its length limit. All arrays are small and stay on the host, in NumPy.
 """
 
 from dataclasses import dataclass, field
@@ -16,19 +14,19 @@ import torch
 from docnmt_fairseq.data.concatenation import Hypothesis
 from docnmt_fairseq.search.options import SearchOptions
 
-NONE = -1  # where a prefix leaves the choice
+NONE = -1  # token of a prefix that is not forced
 OF_TOKENS = ("tokens", "scores", "made_by")
 OF_SLOTS = ("busy", "steps", "limits", "totals", "ignored", "prefixes", *OF_TOKENS)
 
 
 @dataclass(frozen=True)
 class Candidates:
-    """What may follow the hypotheses of S sentences, [S, c] each, the best first.
+    """Candidate tokens for the hypotheses of S sentences, [S, c] each, best first.
 
     Attributes:
         scores: summed log-probabilities, float32.
-        tokens: the next tokens.
-        parents: which hypotheses they follow.
+        tokens: next tokens.
+        parents: hypotheses that they continue.
     """
 
     scores: np.ndarray
@@ -37,14 +35,14 @@ class Candidates:
 
 
 @dataclass(frozen=True)
-class Demands:
-    """What the next tokens must be and must not be.
+class Constraints:
+    """Constraints on the next tokens.
 
     Attributes:
-        forced: [S] the token that must follow, :data:`NONE`: any may.
-        replicated: [k] sentences whose hypotheses become the first one, whose prefix ends the sentence.
+        forced: [S] forced token, or :data:`NONE`.
+        replicated: [k] sentences whose prefix ends here; all hypotheses become the first one.
         endless: [k] sentences that must not end here.
-        banned: three of [k], sentence, hypothesis and token that must not follow it.
+        banned: sentence, hypothesis and banned token, [k] each.
     """
 
     forced: np.ndarray
@@ -55,19 +53,19 @@ class Demands:
 
 @dataclass
 class Beams:
-    """Hypotheses of S sentences, each in a slot, ``beam`` a sentence.
+    """Hypotheses of the sentences in S slots.
 
     Attributes:
-        options: of the search.
-        beam: hypotheses of a sentence.
-        eos: number of the end of sentence.
-        busy: [S] whether a slot has a sentence.
-        steps: [S] tokens that its hypotheses have.
-        limits: [S] that they have at most.
-        tokens: [S, beam, ·] end of sentence, then these tokens.
-        scores: [S, beam, ·] summed log-probabilities up to each token.
-        totals: [S, beam] the last of these; −∞: not a hypothesis.
-        made_by: [S, beam, ·] which of the slot's hypotheses each of the steps was that these tokens were read at.
+        options: search options.
+        beam: number of hypotheses per sentence.
+        eos: index of the end of sentence.
+        busy: [S] the slot has a sentence.
+        steps: [S] length of its hypotheses.
+        limits: [S] maximum length.
+        tokens: [S, beam, ·] end of sentence, then the tokens.
+        scores: [S, beam, ·] cumulative log-probabilities.
+        totals: [S, beam] last cumulative log-probability; −∞: not a hypothesis.
+        made_by: [S, beam, ·] hypothesis of the slot whose decoder step produced each token.
     """
 
     options: SearchOptions
@@ -91,25 +89,25 @@ class Beams:
         return len(self.busy)
 
     def extend(self, count: int) -> None:
-        """Adds slots, which are free."""
+        """Adds free slots."""
         for name in OF_SLOTS:
             array = getattr(self, name)
             setattr(self, name, np.concatenate([array, np.zeros((count, *array.shape[1:]), dtype=array.dtype)]))
         self.ended += [[] for _ in range(count)]
 
     def keep(self, slots: np.ndarray) -> None:
-        """Gives up all slots but these."""
+        """Drops all slots but these."""
         for name in OF_SLOTS:
             setattr(self, name, getattr(self, name)[slots])
         self.ended = [self.ended[slot] for slot in slots]
 
     def admit(self, slot: int, limit: int, prefix: np.ndarray) -> None:
-        """A sentence begins in a free slot.
+        """Starts a sentence in a free slot.
 
         Args:
-            slot: the slot.
-            limit: tokens that it may have before its end.
-            prefix: [·] tokens that it begins with.
+            slot: number of the slot.
+            limit: maximum number of tokens before the end of sentence.
+            prefix: [·] forced first tokens.
         """
         missing = len(prefix) - self.prefixes.shape[1]
         if missing > 0:
@@ -122,14 +120,14 @@ class Beams:
         self.ignored[slot] = False
         self.totals[slot] = 0
         if not self.options.sampling:
-            self.totals[slot, 1:] = -np.inf  # all are the same yet
+            self.totals[slot, 1:] = -np.inf  # all are equal at first
 
     def written(self) -> np.ndarray:
-        """The tokens of all hypotheses, [S, beam, t]; where a slot has fewer, what follows means nothing."""
+        """Returns the tokens of all hypotheses, [S, beam, t]; tokens after the steps of a slot are undefined."""
         return self.tokens[:, :, : int(self.steps.max(initial=0)) + 1]
 
-    def demands(self) -> Demands:
-        """What the next tokens must be."""
+    def constraints(self) -> Constraints:
+        """Returns the constraints on the next tokens."""
         at_limit = self.busy & (self.steps >= self.limits)
         forced = np.full(len(self), NONE, dtype=np.int64)
         within = self.busy & ~at_limit & (self.steps < self.prefixes.shape[1])
@@ -141,13 +139,13 @@ class Beams:
             array[replicated] = array[replicated][:, :1]
         forced[at_limit] = self.eos
         endless = np.flatnonzero((self.steps < self.options.min_len) & (forced == NONE))
-        return Demands(forced, replicated, endless, self._repeated(forced == NONE))
+        return Constraints(forced, replicated, endless, self._repeated(forced == NONE))
 
     def _repeated(self, free: np.ndarray) -> Tuple[np.ndarray, ...]:
-        """Which tokens would end an n-gram a second time: sentences, hypotheses and tokens, [k] each.
+        """Returns sentences, hypotheses and tokens, [k] each, that would repeat an n-gram.
 
         Args:
-            free: [S] the sentences whose next token is not forced.
+            free: [S] the next token of the sentence is not forced.
         """
         n, written = self.options.no_repeat_ngram_size, self.written()
         if n < 2 or written.shape[2] < n:
@@ -162,12 +160,14 @@ class Beams:
         return sentences, hypotheses, windows[sentences, hypotheses, first, -1]
 
     def advance(self, candidates: Candidates) -> Tuple[np.ndarray, Dict[int, List[Hypothesis]]]:
-        """The hypotheses [S, beam] that those of the next step follow, and what sentences have finished, by slot.
+        """Selects the hypotheses of the next step.
 
-        Slots of finished sentences are free.
+        Returns:
+            The parents [S, beam] of the new hypotheses, and the hypotheses of finished sentences by slot, which is free
+            then.
         """
         count, slots = candidates.tokens.shape[1], np.arange(len(self))[:, None]
-        candidates.parents[self.replicated] = 0  # all are the first one
+        candidates.parents[self.replicated] = 0  # all are equal
         ends = (candidates.tokens == self.eos) & (candidates.scores != -np.inf) & self.busy[:, None]
         ends[:, : self.beam] &= ~self.ignored
         finished: Dict[int, List[Hypothesis]] = {}
@@ -184,9 +184,9 @@ class Beams:
             np.take_along_axis(part, chosen, axis=1)
             for part in (candidates.tokens, candidates.parents, candidates.scores)
         )
-        going_on = (~self.ignored & (self.totals > -np.inf)).any(1)
+        continues = (~self.ignored & (self.totals > -np.inf)).any(1)
         full = np.array([len(ended) for ended in self.ended]) >= self.beam
-        for slot in np.flatnonzero(self.busy & (full | (self.steps >= self.limits) | ~going_on)):
+        for slot in np.flatnonzero(self.busy & (full | (self.steps >= self.limits) | ~continues)):
             finished[int(slot)] = self._finish(int(slot))
         self.steps = np.where(self.busy, self.steps + 1, 0)
         if int(self.steps.max(initial=0)) >= self.tokens.shape[2]:
@@ -203,7 +203,7 @@ class Beams:
         return parents, finished
 
     def _ended(self, slot: int, hypothesis: int, score: np.float32) -> Hypothesis:
-        """A hypothesis that ends after its tokens, as fairseq gives them."""
+        """Returns a finished hypothesis in fairseq's form."""
         length = int(self.steps[slot]) + 1
         tokens = np.append(self.tokens[slot, hypothesis, 1:length], self.eos)
         sums = np.append(self.scores[slot, hypothesis, : length - 1], score).astype(np.float32)
@@ -220,8 +220,8 @@ class Beams:
         }
 
     def _finish(self, slot: int) -> List[Hypothesis]:
-        """The hypotheses of a sentence, best first; its slot is free."""
+        """Returns the hypotheses of a sentence, best first, and frees its slot."""
         ended, self.ended[slot], self.busy[slot] = self.ended[slot], [], False
-        if not ended:  # nothing that the prefix and the limits allow has any probability
+        if not ended:  # everything allowed has probability 0
             ended = [self._ended(slot, 0, np.float32(-np.inf))]
         return sorted(ended, key=lambda hypothesis: -float(hypothesis["score"]))

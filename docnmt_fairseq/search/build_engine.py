@@ -1,4 +1,4 @@
-"""The search engine of some models: which of them are decoded how."""
+"""Construction of the search engine for models."""
 
 from typing import List, Optional, Sequence
 
@@ -16,7 +16,7 @@ from docnmt_fairseq.search.options import SearchOptions
 from docnmt_fairseq.search.steps import EnsembleSteps, StepDecoder
 from docnmt_fairseq.search.transformer_steps import TransformerSteps
 
-# Hypotheses that are decoded side by side: so many that products of matrices are fast, so few that caches hold them.
+# Hypotheses decoded in parallel: enough for fast matrix products, few enough for the caches.
 ON_CPU, ON_GPU = 256, 4096
 
 
@@ -28,22 +28,22 @@ def search_engine(
     precision: str = FLOAT32,
     begin: Sequence[int] = (),
 ) -> SearchEngine:
-    """The search of one model, or of an ensemble; on a CPU the models' linear maps are packed.
+    """Returns the search engine of a model or an ensemble; on a CPU the linear layers of the models are packed.
 
     Args:
-        models: in evaluation mode, on their device.
-        dictionary: of the target language.
-        options: of the search.
-        hypotheses: that are decoded side by side at most; None: what is fast on the device.
-        precision: of linear maps on a CPU, see :mod:`docnmt_fairseq.layers.packed_linear`.
-        begin: tokens that every translation begins with, unless it has a prefix of its own.
+        models: models in evaluation mode, on their device.
+        dictionary: target dictionary.
+        options: search options.
+        hypotheses: maximum number of hypotheses decoded in parallel; None: by device.
+        precision: precision of linear layers on a CPU, see :mod:`docnmt_fairseq.layers.packed_linear`.
+        begin: forced first tokens of sentences without a prefix.
 
     Raises:
         InputError: options out of range.
     """
     options.check()
     device = next(models[0].parameters()).device
-    beam = min(options.beam, len(dictionary) - 1)  # as fairseq: never the padding
+    beam = min(options.beam, len(dictionary) - 1)  # as in fairseq, without padding
     decoders: List[StepDecoder] = []
     for model in models:
         model = of_stock(model) or model

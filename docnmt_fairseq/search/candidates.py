@@ -1,4 +1,4 @@
-"""From logits to what may follow: the tokens as they are demanded, and of these the best or drawn ones."""
+"""Candidate tokens from logits: constraints, then the best or sampled tokens."""
 
 from dataclasses import dataclass
 from typing import Callable, Optional, Tuple
@@ -9,15 +9,15 @@ from torch import Tensor
 
 from docnmt_fairseq.layers.search_kernels import log_sum_exp
 from docnmt_fairseq.layers.tie_break import distinct_integers
-from docnmt_fairseq.search.beams import NONE, Candidates, Demands
+from docnmt_fairseq.search.beams import NONE, Candidates, Constraints
 from docnmt_fairseq.search.options import SearchOptions
 
-CHUNK = 128  # tokens of the vocabulary whose largest logit is looked at first
+CHUNK = 128  # tokens of the vocabulary whose maximum is compared first
 
 
 @dataclass(frozen=True)
 class Symbols:
-    """Numbers of special symbols in the target dictionary."""
+    """Indices of special symbols in the target dictionary."""
 
     pad: int
     eos: int
@@ -26,25 +26,25 @@ class Symbols:
 
 @dataclass(frozen=True)
 class NextTokens:
-    """Logits of the next tokens, −∞ for what must not be.
+    """Logits of the next tokens, −∞ for excluded tokens.
 
     Attributes:
         logits: [S, beam, V].
-        log_sums: [S, beam, 1] log Σ exp of what the model gave: logits − log_sums are log-probabilities.
+        log_sums: [S, beam, 1] log Σ exp of the model's logits: logits − log_sums are log-probabilities.
     """
 
     logits: Tensor
     log_sums: Tensor
 
 
-def allowed(logits: Tensor, demands: Demands, symbols: Symbols, options: SearchOptions) -> NextTokens:
-    """The next tokens as they are demanded.
+def constrained(logits: Tensor, constraints: Constraints, symbols: Symbols, options: SearchOptions) -> NextTokens:
+    """Applies constraints to logits.
 
     Args:
-        logits: [S, beam, V], which are changed.
-        demands: what the tokens must be.
-        symbols: special ones.
-        options: of the search.
+        logits: [S, beam, V], modified in place.
+        constraints: constraints on the next tokens.
+        symbols: special symbols.
+        options: search options.
     """
     device, logits = logits.device, logits.float()
 
@@ -52,31 +52,31 @@ def allowed(logits: Tensor, demands: Demands, symbols: Symbols, options: SearchO
         return torch.from_numpy(array).to(device)
 
     log_sums = log_sum_exp(logits)
-    if len(demands.replicated):
-        rows = index(demands.replicated)
+    if len(constraints.replicated):
+        rows = index(constraints.replicated)
         logits[rows], log_sums[rows] = logits[rows][:, :1], log_sums[rows][:, :1]
     logits[..., symbols.pad] = -torch.inf
     if options.unkpen:
         logits[..., symbols.unk] -= options.unkpen
-    forced = np.flatnonzero(demands.forced != NONE)
+    forced = np.flatnonzero(constraints.forced != NONE)
     if len(forced):
-        rows, tokens = index(forced), index(demands.forced[forced])
+        rows, tokens = index(forced), index(constraints.forced[forced])
         kept = logits[rows, :, tokens]
         logits[rows] = -torch.inf
         logits[rows, :, tokens] = kept
-    if len(demands.endless):
-        logits[index(demands.endless), :, symbols.eos] = -torch.inf
-    if len(demands.banned[0]):
-        logits[tuple(map(index, demands.banned))] = -torch.inf
+    if len(constraints.endless):
+        logits[index(constraints.endless), :, symbols.eos] = -torch.inf
+    if len(constraints.banned[0]):
+        logits[tuple(map(index, constraints.banned))] = -torch.inf
     return NextTokens(logits, log_sums)
 
 
 def largest(x: Tensor, count: int) -> Tuple[Tensor, Tensor]:
-    """The largest of each row of x [R, V] and where they are, [R, count], largest first, of equal ones the first.
+    """Returns the largest values of each row of x [R, V] and their indices, [R, count] each, in descending order.
 
-    PyTorch leaves it open which of equal numbers ``topk`` finds, and in which order. Of −∞ that stays open.
+    Deterministic, unlike ``topk``: of equal values the lower index comes first (except for −∞).
     """
-    if x.device.type == "cpu":  # elsewhere it costs as much to ask as to reckon with equal numbers
+    if x.device.type == "cpu":  # elsewhere checking costs as much as breaking ties
         values, places = _largest(x, count + 1, lambda x, _: x)
         equal = (values[:, 1:] == values[:, :-1]) & (values[:, 1:] > -torch.inf)
         if not equal.any():
@@ -85,9 +85,9 @@ def largest(x: Tensor, count: int) -> Tuple[Tensor, Tensor]:
 
 
 def _largest(x: Tensor, count: int, by: Callable[[Tensor, Tensor], Tensor]) -> Tuple[Tensor, Tensor]:
-    """The largest by what ``by`` makes of numbers and their places.
+    """Returns the largest values by the key ``by`` of values and indices.
 
-    First the largest of every chunk, in one pass: the largest of all are in as many chunks.
+    The maxima of chunks are compared first: the ``count`` largest values are in at most as many chunks.
     """
     chunks = x.size(1) // CHUNK
     places = torch.arange(x.size(1), device=x.device).expand(len(x), -1)
@@ -105,15 +105,15 @@ def _largest(x: Tensor, count: int, by: Callable[[Tensor, Tensor], Tensor]) -> T
 
 
 def best(following: NextTokens, totals: Tensor, beam: int) -> Candidates:
-    """The 2 · beam candidates of each sentence whose hypotheses' scores are highest.
+    """Returns the 2 · beam candidates of each sentence with the highest scores.
 
-    Of equal ones the first hypothesis' come first, and of these the lowest tokens. (In fairseq's search it depends on
-    the device, and on how many there are, which of them ``topk`` finds.)
+    Candidates of equal score are in the order of hypotheses, then tokens. (In fairseq's search this depends on the
+    device and on the batch.)
 
     Args:
-        following: the next tokens.
-        totals: [S, beam] scores of the hypotheses so far.
-        beam: hypotheses of a sentence.
+        following: next tokens.
+        totals: [S, beam] scores of the hypotheses.
+        beam: number of hypotheses per sentence.
     """
     count = min(2 * beam, following.logits.size(-1) - 1)
     values, tokens = (part.unflatten(0, (-1, beam)) for part in largest(following.logits.flatten(0, 1), count))
@@ -122,18 +122,18 @@ def best(following: NextTokens, totals: Tensor, beam: int) -> Candidates:
     return _read(scores, tokens.flatten(1).gather(1, places), places // count)
 
 
-def drawn(following: NextTokens, totals: Tensor, uniform: Tensor, top_k: int = 0, top_p: float = 0.0) -> Candidates:
-    """One candidate of each hypothesis, drawn by its probability.
+def sampled(following: NextTokens, totals: Tensor, uniform: Tensor, top_k: int = 0, top_p: float = 0.0) -> Candidates:
+    """Samples one candidate for each hypothesis.
 
     Args:
-        following: the next tokens.
-        totals: [S, beam] scores of the hypotheses so far.
-        uniform: [S, beam] numbers from 0 to 1 that decide.
-        top_k: draw among so many tokens; 0: among all.
-        top_p: draw among the most probable tokens up to the one with which they have this probability; 0: among all.
+        following: next tokens.
+        totals: [S, beam] scores of the hypotheses.
+        uniform: [S, beam] uniform random numbers.
+        top_k: sample from the k most probable tokens; 0: all.
+        top_p: sample from the smallest set of tokens with this cumulative probability; 0: all.
     """
     order: Optional[Tensor] = None
-    # As shares of the most probable one: what is allowed may have less than the least number of float32 all together.
+    # Relative to the most probable token: the sum of allowed probabilities may underflow in float32.
     highest = following.logits.amax(-1, keepdim=True)
     probabilities, whole = (following.logits - highest).exp().nan_to_num(0), (following.log_sums - highest).exp()
     if top_k:
@@ -154,7 +154,7 @@ def drawn(following: NextTokens, totals: Tensor, uniform: Tensor, top_k: int = 0
 
 
 def _read(scores: Tensor, tokens: Tensor, parents: Tensor) -> Candidates:
-    """The candidates on the host, in one copy; what has no number as its score has no probability."""
+    """Copies the candidates to the host in one transfer; NaN scores become −∞."""
     scores = scores.masked_fill(scores.isnan(), -torch.inf)
     together = torch.stack([scores.double(), tokens.double(), parents.double()]).cpu().numpy()
     return Candidates(together[0].astype(np.float32), together[1].astype(np.int64), together[2].astype(np.int64))

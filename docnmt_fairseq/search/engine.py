@@ -1,10 +1,8 @@
-"""Beam search over the sentences of many documents: when one is finished, the next takes its slot.
+"""Beam search with continuous batching: when a sentence is finished, the next one takes its slot.
 
-The translations and scores are those of ``fairseq-generate``, whose search has all sentences of a batch begin together
-and the last ones go on alone. Three things differ: the limit a · x + b of a translation's length is of the tokens x of
-the sentence itself, not of the longest one of its batch; no n-gram comes twice where that is wanted, also on a CPU,
-where fairseq's search looks for them in the wrong place; and of exactly equal candidates the first are taken, by
-hypothesis and token, where fairseq's search takes those that PyTorch's ``topk`` happens to find.
+Translations and scores equal those of ``fairseq-generate``, with three differences: the length limit a · x + b applies
+to the tokens x of the sentence itself, not of the longest one in its batch; ``--no-repeat-ngram-size`` also works on
+CPUs; candidates of equal score are ordered by hypothesis and token, not by PyTorch's ``topk``.
 """
 
 from collections import defaultdict
@@ -16,31 +14,31 @@ import torch
 from torch import Tensor
 
 from docnmt_fairseq.data.concatenation import Hypothesis
-from docnmt_fairseq.search.beams import Beams, Candidates, Demands
-from docnmt_fairseq.search.candidates import Symbols, allowed, best, drawn
-from docnmt_fairseq.search.draws import Draws
+from docnmt_fairseq.search.beams import Beams, Candidates, Constraints
+from docnmt_fairseq.search.candidates import Symbols, best, constrained, sampled
 from docnmt_fairseq.search.options import SearchOptions
+from docnmt_fairseq.search.sampling_rng import SamplingRng
 from docnmt_fairseq.search.sentence_queue import EncodedBatch, QueuedSentence, SentenceQueue
 from docnmt_fairseq.search.steps import StepDecoder, Translated
 
-IDLE = 8  # where nothing waits any more, slots are given up as soon as one of so many is free
+IDLE = 8  # slots are dropped when one of so many is idle
 NOTHING = np.zeros(0, dtype=np.int64)
 
 Found = Tuple[QueuedSentence, List[Hypothesis]]
 
 
 class SearchEngine:
-    """A search.
+    """Search engine.
 
     Args:
-        decoder: the models.
-        options: what is wanted.
-        symbols: special ones of the target language.
-        beam: hypotheses of a sentence; fewer than there are tokens.
-        positions: target tokens that the models take.
-        slots: sentences that are translated side by side.
-        device: of the models.
-        begin: tokens that every translation begins with, unless it has a prefix of its own.
+        decoder: step decoder of the models.
+        options: search options.
+        symbols: special symbols of the target dictionary.
+        beam: number of hypotheses per sentence, less than the vocabulary size.
+        positions: maximum number of target tokens of the models.
+        slots: number of sentences that are translated in parallel.
+        device: device of the models.
+        begin: forced first tokens of sentences without a prefix.
     """
 
     def __init__(
@@ -57,7 +55,7 @@ class SearchEngine:
         self.begin = np.array(begin, dtype=np.int64)
         self.decoder, self.options, self.symbols, self.positions = decoder, options, symbols, positions
         self.beam, self.most, self.device = beam, slots, device
-        # So many are prepared together: products of few rows are slow, and the longest decides the padding.
+        # Few rows are slow; many have more padding.
         self.prepared_together = max(1, slots // 4) if decoder.refills else slots
 
     @torch.no_grad()
@@ -65,30 +63,30 @@ class SearchEngine:
         self,
         samples: Iterator[Optional[Dict[str, Any]]],
         live: bool = False,
-        draw_keys: Optional[Mapping[int, Sequence[int]]] = None,
+        sampling_keys: Optional[Mapping[int, Sequence[int]]] = None,
     ) -> Iterator[Found]:
-        """Yields every sentence with its hypotheses, the best first, as they are finished.
+        """Yields every sentence with its hypotheses, best first, when it is finished.
 
         Args:
-            samples: batches, asked for when there is room. None: there is none now; the search goes on with what is
-                under way, and ends where that is nothing. Their ``prefixes``, if they have some, are by row the tokens
-                [·] that its translation begins with, or None.
+            samples: batches, requested when there is room. None: none at present; the search continues with the current
+                sentences, and ends if there are none. Optional ``prefixes`` are the forced first tokens [·] of each
+                row, or None.
             live: see :class:`~docnmt_fairseq.search.sentence_queue.SentenceQueue`.
-            draw_keys: see :class:`~docnmt_fairseq.search.draws.Draws`.
+            sampling_keys: see :class:`~docnmt_fairseq.search.sampling_rng.SamplingRng`.
         """
         self.decoder.begin()
         queue, beams = SentenceQueue(samples, self.decoder, live), Beams(self.options, self.beam, self.symbols.eos)
-        draws = Draws(self.options.seed, self.beam, draw_keys) if self.options.sampling else None
-        slots, pool = Slots(self.decoder, beams, draws), Pool(self.decoder, queue, self.prepared_together)
+        rng = SamplingRng(self.options.seed, self.beam, sampling_keys) if self.options.sampling else None
+        slots, pool = Slots(self.decoder, beams, rng), Pool(self.decoder, queue, self.prepared_together)
         while True:
             self._fill(slots, pool)
             if not beams.busy.any():
                 self.decoder.begin()
                 return
-            demands = beams.demands()
+            constraints = beams.constraints()
             logits = self.decoder.step(beams.written(), beams.steps)
-            parents, finished = beams.advance(self._candidates(logits, beams, demands, draws))
-            self.decoder.follow(parents)
+            parents, finished = beams.advance(self._candidates(logits, beams, constraints, rng))
+            self.decoder.reorder(parents)
             of_batches: Dict[int, List[Tuple[QueuedSentence, Translated]]] = defaultdict(list)
             for slot, hypotheses in finished.items():
                 sentence = slots.release(slot)
@@ -98,17 +96,19 @@ class SearchEngine:
             for done in of_batches.values():
                 queue.finished([sentence for sentence, _ in done], [translated for _, translated in done])
 
-    def _candidates(self, logits: Tensor, beams: Beams, demands: Demands, draws: Optional[Draws]) -> Candidates:
-        """What may follow the hypotheses."""
-        following = allowed(logits, demands, self.symbols, self.options)
+    def _candidates(
+        self, logits: Tensor, beams: Beams, constraints: Constraints, rng: Optional[SamplingRng]
+    ) -> Candidates:
+        """Returns the candidates for the next tokens."""
+        following = constrained(logits, constraints, self.symbols, self.options)
         totals = torch.from_numpy(beams.totals).to(self.device)
-        if draws is None:
+        if rng is None:
             return best(following, totals, self.beam)
-        uniform = torch.from_numpy(draws.next(beams.steps)).to(self.device)
-        return drawn(following, totals, uniform, self.options.sampling_topk, self.options.sampling_topp)
+        uniform = torch.from_numpy(rng.next(beams.steps)).to(self.device)
+        return sampled(following, totals, uniform, self.options.sampling_topk, self.options.sampling_topp)
 
     def _fill(self, slots: "Slots", pool: "Pool") -> None:
-        """Lets sentences join where slots are free; gives up slots that no sentence will have."""
+        """Fills free slots with sentences; drops idle slots."""
         busy, refills = slots.beams.busy, self.decoder.refills
         if not refills and not busy.any():
             slots.keep(NOTHING)
@@ -122,30 +122,30 @@ class SearchEngine:
             pool.join(numbers)
             limits = [self.options.longest(sentence.source_tokens, self.positions) for sentence in joining]
             slots.admit(numbers, joining, limits, self.begin)
-        slots.give_up_idle()
+        slots.drop_idle()
 
 
 @dataclass
 class Slots:
-    """Where sentences are translated side by side: what is kept of each in several places, under one number.
+    """Slots of the sentences in the search, synchronised over decoder, beams and random numbers.
 
     Attributes:
-        decoder: keeps the states of each.
-        beams: its hypotheses.
-        draws: its random numbers, if translations are drawn.
-        sentences: which one it is; None: the slot is free.
+        decoder: step decoder.
+        beams: hypotheses.
+        rng: random numbers for sampling, or None.
+        sentences: sentence of each slot; None: free.
     """
 
     decoder: StepDecoder
     beams: Beams
-    draws: Optional[Draws]
+    rng: Optional[SamplingRng]
     sentences: List[Optional[QueuedSentence]] = field(default_factory=list)
 
     def __len__(self) -> int:
         return len(self.sentences)
 
     def numbers_for(self, count: int, free: np.ndarray) -> np.ndarray:
-        """Slots for ``count`` sentences [count]: those that are free, then new ones."""
+        """Returns slots for ``count`` sentences [count]: free ones, then new ones."""
         added = max(0, count - len(free))
         if added:
             self.beams.extend(added)
@@ -155,49 +155,49 @@ class Slots:
     def admit(
         self, numbers: np.ndarray, joining: Sequence[QueuedSentence], limits: Sequence[int], begin: np.ndarray
     ) -> None:
-        """Sentences begin in slots.
+        """Starts sentences in slots.
 
         Args:
-            numbers: [j] of the slots.
-            joining: the sentences.
-            limits: how many tokens each may become.
-            begin: tokens that translations without a prefix of their own begin with.
+            numbers: [j] slots.
+            joining: sentences.
+            limits: maximum length of each translation.
+            begin: forced first tokens of sentences without a prefix.
         """
-        if self.draws is not None:
-            self.draws.begin(numbers, [sentence.number for sentence in joining], len(self))
+        if self.rng is not None:
+            self.rng.begin(numbers, [sentence.number for sentence in joining], len(self))
         for slot, sentence, limit in zip(numbers.tolist(), joining, limits):
             self.sentences[slot] = sentence
             self.beams.admit(slot, limit, begin if sentence.prefix is None else sentence.prefix)
 
     def release(self, slot: int) -> QueuedSentence:
-        """The sentence of a slot, which is free from now on."""
+        """Frees a slot, and returns its sentence."""
         sentence, self.sentences[slot] = self.sentences[slot], None
         assert sentence is not None
         return sentence
 
-    def give_up_idle(self) -> None:
-        """Gives up free slots where they are many."""
+    def drop_idle(self) -> None:
+        """Drops free slots if there are many."""
         busy = np.flatnonzero(self.beams.busy)
         if len(busy) and (len(self) - len(busy)) * IDLE >= len(self):
             self.keep(busy)
 
     def keep(self, numbers: np.ndarray) -> None:
-        """Keeps these slots alone."""
+        """Drops all slots but these."""
         if len(numbers) < len(self):
             self.beams.keep(numbers)
             self.sentences = [self.sentences[slot] for slot in numbers]
             self.decoder.keep(numbers)
-            if self.draws is not None:
-                self.draws.keep(numbers)
+            if self.rng is not None:
+                self.rng.keep(numbers)
 
 
 class Pool:
     """Sentences that are prepared together and join one after another.
 
     Args:
-        decoder: prepares them.
-        queue: where they wait.
-        count: how many are prepared together.
+        decoder: step decoder.
+        queue: queue of sentences.
+        count: number of sentences prepared together.
     """
 
     def __init__(self, decoder: StepDecoder, queue: SentenceQueue, count: int):
@@ -207,7 +207,7 @@ class Pool:
         self.first = self.taken = 0
 
     def take(self, room: int) -> List[QueuedSentence]:
-        """The next sentences, ``room`` at most; they are to join at once."""
+        """Returns up to ``room`` sentences, which must join next."""
         if self.first == len(self.sentences):
             count = min(self.count, room) if self.decoder.looks_back else self.count
             self.sentences, self.first, self.prepared = self.queue.take(count), 0, None
@@ -219,6 +219,6 @@ class Pool:
         return self.sentences[self.first : self.first + self.taken]
 
     def join(self, slots: np.ndarray) -> None:
-        """Those that were taken last join, in ``slots`` [j]."""
+        """Puts the sentences taken last into ``slots`` [j]."""
         self.decoder.join(self.prepared, np.arange(self.first, self.first + self.taken), slots)
         self.first += self.taken

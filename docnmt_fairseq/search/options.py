@@ -1,4 +1,4 @@
-"""What a search can be told: :class:`SearchOptions`, with the defaults of ``fairseq-generate``."""
+"""Search options with the defaults of ``fairseq-generate``."""
 
 import math
 from dataclasses import dataclass
@@ -7,29 +7,29 @@ from typing import Iterator
 from docnmt_fairseq.errors import refuse
 from docnmt_fairseq.options import flag_of
 
-LEAST = {"beam": 1, "min_len": 0, "max_len_b": 1, "max_len_a": 0, "no_repeat_ngram_size": 0, "nbest": 1, "seed": 0}
+MINIMUM = {"beam": 1, "min_len": 0, "max_len_b": 1, "max_len_a": 0, "no_repeat_ngram_size": 0, "nbest": 1, "seed": 0}
 FINITE = ("max_len_a", "lenpen", "unkpen", "temperature")
-MOST_LENPEN = 10  # of lengths to a higher power float32 has no number
+MAX_LENPEN = 10  # higher powers of lengths overflow in float32
 
 
 @dataclass(frozen=True)
 class SearchOptions:
-    """Options of a search.
+    """Search options.
 
     Attributes:
-        beam: hypotheses of a sentence.
+        beam: beam size.
         lenpen: scores are divided by the length to this power.
-        unkpen: is subtracted from the log-probability of the unknown word.
-        min_len: tokens before the end of sentence, at least; not where a prefix says otherwise.
-        max_len_a, max_len_b: at most a · x + b tokens before the end of sentence, x those of its source.
-        no_repeat_ngram_size: no n-gram of so many tokens comes twice in a sentence, but for its prefix; 0: any may.
-        sampling: every hypothesis draws its tokens.
-        sampling_topk: draw among so many most probable tokens; 0: among all.
-        sampling_topp: draw among the most probable tokens that have this probability together; 0: among all.
-        temperature: logits are divided by it.
-        seed: of what is drawn; a sentence's draws depend on it and on the sentence's file and line alone.
-        nbest: hypotheses of each sentence that are wanted.
-        unnormalized: scores stay sums of log-probabilities.
+        unkpen: penalty of the unknown word.
+        min_len: minimum number of tokens before the end of sentence, unless a prefix ends earlier.
+        max_len_a, max_len_b: maximum length a · x + b, for x source tokens.
+        no_repeat_ngram_size: size of n-grams that must not occur twice outside of the prefix; 0: off.
+        sampling: every hypothesis samples its tokens.
+        sampling_topk: sample from the k most probable tokens; 0: all.
+        sampling_topp: sample from the smallest set of tokens with this cumulative probability; 0: all.
+        temperature: divisor of the logits.
+        seed: seed of sampling, which otherwise depends on the file and line of a sentence only.
+        nbest: number of hypotheses to return per sentence.
+        unnormalized: scores are sums of log-probabilities.
     """
 
     beam: int = 5
@@ -48,19 +48,19 @@ class SearchOptions:
     unnormalized: bool = False
 
     def check(self) -> None:
-        """Raises :class:`InputError` for what is out of range or has no effect, all of it."""
+        """Raises :class:`InputError` with all options that are out of range or inconsistent."""
         refuse(self.problems())
 
     def problems(self) -> Iterator[str]:
-        """What is out of range or has no effect, each by its flag."""
-        for name, least in LEAST.items():
+        """Yields the problems of options."""
+        for name, least in MINIMUM.items():
             if getattr(self, name) < least:
                 yield f"{flag_of(name)} {getattr(self, name)}: at least {least}"
         for name in FINITE:
             if not math.isfinite(getattr(self, name)):
                 yield f"{flag_of(name)} {getattr(self, name)}: a finite number"
-        if math.isfinite(self.lenpen) and abs(self.lenpen) > MOST_LENPEN:
-            yield f"--lenpen {self.lenpen}: from -{MOST_LENPEN} to {MOST_LENPEN}"
+        if math.isfinite(self.lenpen) and abs(self.lenpen) > MAX_LENPEN:
+            yield f"--lenpen {self.lenpen}: from -{MAX_LENPEN} to {MAX_LENPEN}"
         if self.no_repeat_ngram_size == 1:
             yield "--no-repeat-ngram-size 1: at least 2, or 0, with which any may"
         if self.max_len_a == 0 and self.min_len > self.max_len_b:
@@ -80,10 +80,10 @@ class SearchOptions:
                 yield f"{flag_of(name)}: needs --sampling"
 
     def longest(self, source_tokens: int, positions: int) -> int:
-        """How many tokens a translation has before its end, at most.
+        """Returns the maximum number of tokens before the end of sentence.
 
         Args:
-            source_tokens: of the sentence, its end included.
-            positions: that the models have.
+            source_tokens: number of source tokens with end of sentence.
+            positions: maximum number of target tokens of the models.
         """
         return int(min(self.max_len_a * source_tokens + self.max_len_b, positions - 1))

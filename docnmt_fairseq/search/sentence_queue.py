@@ -1,4 +1,4 @@
-"""The sentences that wait to be translated: batches are encoded when they are needed."""
+"""Queue of sentences to translate, which encodes batches on demand."""
 
 from collections import deque
 from dataclasses import dataclass
@@ -12,14 +12,14 @@ from docnmt_fairseq.search.steps import StepDecoder, Translated
 
 @dataclass(frozen=True)
 class EncodedBatch:
-    """A batch that has been encoded.
+    """Encoded batch.
 
     Attributes:
-        sample: the batch.
-        encoded: what the decoder keeps of it.
-        numbers: [rows] ids of its sentences, on the host: one by one a GPU would be waited for with each.
-        lengths: [rows] their source tokens, likewise.
-        later: of every sentence, those of its document that follow and wait for it, in their order.
+        sample: batch.
+        encoded: state of the decoder for it.
+        numbers: [rows] sentence ids, on the host.
+        lengths: [rows] numbers of source tokens, on the host.
+        later: for every row, the following rows of its document that wait for it.
     """
 
     sample: Dict[str, Any]
@@ -31,15 +31,15 @@ class EncodedBatch:
 
 @dataclass(frozen=True)
 class QueuedSentence:
-    """A sentence that can be translated.
+    """Sentence that is ready to be translated.
 
     Attributes:
-        batch: that it is of.
-        row: its number there.
+        batch: its batch.
+        row: its row in the batch.
         number: its id.
-        source_tokens: that it has, its end included.
-        prefix: [·] tokens that its translation begins with; None: it is free.
-        corrected: [·] tokens that later sentences see in place of its translation; None: they see this.
+        source_tokens: number of source tokens with end of sentence.
+        prefix: [·] forced first tokens, or None.
+        given: [·] tokens that later sentences see instead of its translation, or None.
     """
 
     batch: EncodedBatch
@@ -47,24 +47,24 @@ class QueuedSentence:
     number: int
     source_tokens: int
     prefix: Optional[np.ndarray]
-    corrected: Optional[Tensor]
+    given: Optional[Tensor]
 
 
 class SentenceQueue:
-    """The sentences of some batches, those of similar length side by side.
+    """Queue of the sentences of batches, sorted by length within a batch.
 
     Args:
-        samples: the batches; as many are encoded as are needed. None: there is none now, but there may be later.
-        decoder: encodes them; if it looks back, a sentence waits for the one before it in its document.
-        live: whether batches come as they are made: all that are there are encoded, and take turns.
+        samples: batches, encoded on demand. None: none at present, but perhaps later.
+        decoder: encodes them; if it looks back, a sentence waits for the previous one of its document.
+        live: batches arrive continuously: all available ones are encoded, and their sentences alternate.
     """
 
     def __init__(self, samples: Iterator[Optional[Dict[str, Any]]], decoder: StepDecoder, live: bool = False):
         self.samples, self.decoder, self.live = samples, decoder, live
-        self.ready: Deque[Deque[QueuedSentence]] = deque()  # by batch; of one that looks back, perhaps several times
+        self.ready: Deque[Deque[QueuedSentence]] = deque()  # by batch
 
     def take(self, count: int) -> List[QueuedSentence]:
-        """Up to ``count`` sentences of one batch that are ready now."""
+        """Returns up to ``count`` ready sentences of one batch."""
         while self.live or sum(map(len, self.ready)) < count:
             sample = next(self.samples, None)
             if sample is None:
@@ -89,27 +89,27 @@ class SentenceQueue:
             first = np.flatnonzero(np.diff(documents, prepend=-1))
             for start, end in zip(first, [*first[1:], len(documents)]):
                 later[start] = list(range(start + 1, end))
-            rows = sorted(first.tolist(), key=lambda row: -len(later[row]))  # what takes longest begins first
+            rows = sorted(first.tolist(), key=lambda row: -len(later[row]))  # longest document first
         batch = EncodedBatch(sample, self.decoder.encode(sample), numbers, lengths, later)
         self.ready.append(deque(self._waiting(batch, row) for row in rows))
 
     @staticmethod
     def _waiting(batch: EncodedBatch, row: int) -> QueuedSentence:
-        told = (batch.sample.get(name) for name in ("prefixes", "target_context"))
-        of_row = (None if of_rows is None else of_rows[row] for of_rows in told)
+        optional = (batch.sample.get(name) for name in ("prefixes", "target_context"))
+        of_row = (None if of_rows is None else of_rows[row] for of_rows in optional)
         return QueuedSentence(batch, row, int(batch.numbers[row]), int(batch.lengths[row]), *of_row)
 
     def finished(self, sentences: List[QueuedSentence], translated: List[Translated]) -> None:
-        """Sentences of one batch have been translated: those after them are ready."""
+        """Stores translated sentences of one batch; the sentences after them become ready."""
         if not self.decoder.looks_back:
             return
         batch = sentences[0].batch
-        own = [(one.row, found) for one, found in zip(sentences, translated) if one.corrected is None]
+        own = [(one.row, found) for one, found in zip(sentences, translated) if one.given is None]
         if own:
             self.decoder.remember(batch.encoded, *map(list, zip(*own)))
-        corrected = [(one.row, one.corrected) for one in sentences if one.corrected is not None]
-        if corrected:
-            self.decoder.remember_corrected(batch.encoded, *map(list, zip(*corrected)))
+        given = [(one.row, one.given) for one in sentences if one.given is not None]
+        if given:
+            self.decoder.remember_given(batch.encoded, *map(list, zip(*given)))
         for sentence in sentences:
             later = batch.later[sentence.row]
             if later:

@@ -1,4 +1,4 @@
-"""What hypotheses look at, held in place: of each slot's sentence, and of the tokens that hypotheses are made of."""
+"""Decoder states by slot, written in place: of source sentences, and of the tokens of hypotheses."""
 
 from typing import Any, Dict, Hashable, List, Tuple
 
@@ -6,19 +6,19 @@ import numpy as np
 import torch
 from torch import Tensor
 
-AHEAD = 8  # steps that there is room for when room has been made
-AT_FIRST = 16  # steps that there is room for at first
+GROWTH_STEPS = 8  # capacity added at a time
+INITIAL_STEPS = 16  # initial capacity
 
 
 class SlotTensor:
-    """Something of the sentence in each slot, [S, ..., n, w]; sentences have different n, and zeros after these."""
+    """States of the sentence in each slot, [S, ..., n, w], padded with zeros to the longest n."""
 
     def __init__(self) -> None:
         self.tensor = torch.empty(0)
         self.widths = np.zeros(0, dtype=np.int64)
 
     def put(self, values: Tensor, slots: np.ndarray) -> None:
-        """Sets slots [j], which may be new ones, to values [j, ..., n, w]."""
+        """Sets slots [j], which may be new, to values [j, ..., n, w]."""
         count = max(len(self.widths), int(slots.max()) + 1)
         before = self.tensor if self.tensor.dim() == values.dim() else values[:0]
         wanted = (count, *map(max, before.shape[1:], values.shape[1:]))
@@ -34,12 +34,12 @@ class SlotTensor:
         self.widths[slots] = values.size(-2)
 
     def keep(self, slots: np.ndarray) -> None:
-        """Gives up all slots but these."""
+        """Drops all slots but these."""
         self.widths = self.widths[slots]
         self.tensor = self.tensor[..., : int(self.widths.max(initial=0)), :][torch.from_numpy(slots)]
 
     def seen(self) -> Tensor:
-        """The values, as wide as the widest that a slot has."""
+        """Returns the values, cut to the longest n."""
         return self.tensor[..., : int(self.widths.max(initial=0)), :]
 
 
@@ -50,52 +50,52 @@ class StepStates:
         self.states = torch.empty(0, 0, 0, 0)
 
     def write(self, states: Tensor, steps: np.ndarray) -> None:
-        """Keeps states [S, beam, w]; ``steps`` [S] says of which step of its sentence a slot has them."""
+        """Stores states [S, beam, w] of ``steps`` [S]."""
         slots, before, last = len(states), self.states, int(steps.max())
         if last >= before.size(1) or slots > len(before):
-            room = max(before.size(1), AHEAD * (last // AHEAD + 1))
+            room = max(before.size(1), GROWTH_STEPS * (last // GROWTH_STEPS + 1))
             self.states = states.new_empty(slots, room, *states.shape[1:])
             self.states[: len(before), : before.size(1)] = before.view(*before.shape[:2], *states.shape[1:])
         index = torch.from_numpy(steps).to(states.device)
         self.states[torch.arange(slots, device=states.device), index] = states
 
     def of(self, slot: int, hypotheses: np.ndarray) -> Tensor:
-        """[m, w] of the steps of a slot, each of the hypothesis that is named, [m]."""
+        """Returns the states [m, w] of the steps of a slot for ``hypotheses`` [m]."""
         device = self.states.device
         return self.states[slot, torch.arange(len(hypotheses), device=device), torch.from_numpy(hypotheses).to(device)]
 
     def keep(self, slots: np.ndarray) -> None:
-        """Gives up all slots but these."""
+        """Drops all slots but these."""
         if len(self.states):
             self.states = self.states[torch.from_numpy(slots).to(self.states.device)]
 
 
 class TokenCache:
-    """Keys and values of the tokens of all hypotheses of a sentence side by side, written once and never moved.
+    """Keys and values of the tokens of all hypotheses of a sentence, written once and not copied on reordering.
 
-    Each hypothesis sees the tokens that it is made of: when hypotheses branch, only who sees what changes. Where the
-    room is used up, tokens that no hypothesis sees any more make way.
+    A visibility mask contains the tokens of each hypothesis; reordering changes only the mask. When the capacity is
+    exhausted, tokens that no hypothesis sees are dropped.
 
     Args:
-        beam: hypotheses of a sentence.
-        device: of the tensors.
-        dtype: of keys and values.
+        beam: number of hypotheses per sentence.
+        device: device of the tensors.
+        dtype: type of keys and values.
     """
 
     def __init__(self, beam: int, device: torch.device, dtype: torch.dtype = torch.float32):
         self.beam, self.device, self.dtype = beam, device, dtype
-        self.lengths = np.zeros(0, dtype=np.int64)  # of each slot, used or not
-        self.sees = torch.zeros(0, beam, AT_FIRST * beam, dtype=torch.bool, device=device)
+        self.lengths = np.zeros(0, dtype=np.int64)  # of each slot
+        self.sees = torch.zeros(0, beam, INITIAL_STEPS * beam, dtype=torch.bool, device=device)
         self.parts: Dict[Hashable, List[Tensor]] = {}  # [S, H, capacity, w] each
         self.rows = torch.empty(0)
 
     @property
     def capacity(self) -> int:
-        """Tokens of a sentence's hypotheses that there is room for."""
+        """Capacity in tokens per sentence."""
         return self.sees.size(-1)
 
     def clear(self, slots: np.ndarray) -> None:
-        """Slots, which may be new ones, begin without tokens."""
+        """Empties slots, which may be new."""
         missing = int(slots.max()) + 1 - len(self.lengths)
         if missing > 0:
             self.lengths = np.concatenate([self.lengths, np.zeros(missing, dtype=np.int64)])
@@ -106,13 +106,13 @@ class TokenCache:
         self.sees[torch.from_numpy(slots).to(self.device)] = False
 
     def keep(self, slots: np.ndarray) -> None:
-        """Gives up all slots but these."""
+        """Drops all slots but these."""
         index = torch.from_numpy(slots).to(self.device)
         self.lengths, self.sees = self.lengths[slots], self.sees[index]
         self.parts = {owner: [part[index] for part in parts] for owner, parts in self.parts.items()}
 
     def begin_step(self) -> None:
-        """Makes room for a token of each hypothesis, which sees itself."""
+        """Reserves a token for each hypothesis, visible to itself."""
         if int(self.lengths.max()) + self.beam > self.capacity:
             self._make_room()
         own = self.lengths[:, None] + np.arange(self.beam)  # [S, beam]
@@ -124,7 +124,7 @@ class TokenCache:
         self.rows = torch.empty(0)
 
     def write(self, owner: Hashable, values: Tuple[Tensor, ...]) -> List[Tensor]:
-        """Adds values [S, H, beam, w] of the new tokens; returns those of all tokens, [S, H, used, w] each."""
+        """Writes values [S, H, beam, w] of the new tokens; returns those of all tokens, [S, H, used, w] each."""
         if owner not in self.parts:
             shape = values[0].shape
             self.parts[owner] = [part.new_zeros(*shape[:2], self.capacity, part.size(-1)) for part in values]
@@ -136,21 +136,21 @@ class TokenCache:
             part.view(-1, part.size(-1)).index_copy_(0, self.rows, new.reshape(-1, new.size(-1)))
         return [part[:, :, : self.used] for part in self.parts[owner]]
 
-    def follow(self, parents: Tensor) -> None:
-        """Hypotheses [S, beam] see what those see that they follow."""
+    def reorder(self, parents: Tensor) -> None:
+        """Makes hypotheses see the tokens of ``parents`` [S, beam]."""
         self.sees = self.sees.gather(1, parents[..., None].expand_as(self.sees))
 
     def _make_room(self) -> None:
-        """Drops what no hypothesis sees, and makes room for some steps more.
+        """Drops tokens that no hypothesis sees, and reserves capacity for further steps.
 
-        What is seen is little more than one hypothesis long, so that little is moved, and looked at in vain.
+        Visible tokens are little more than one hypothesis long, so little is moved.
         """
         live = self.sees.any(1)  # [S, capacity]
         self.lengths = live.sum(1).cpu().numpy()
         longest = int(self.lengths.max())
         order = (~live).to(torch.int8).argsort(dim=1, stable=True)[:, :longest]  # [S, longest]
         sees = self.sees.gather(2, order[:, None].expand(-1, self.beam, -1))
-        needed = longest + AHEAD * self.beam
+        needed = longest + GROWTH_STEPS * self.beam
         capacity = self.capacity if needed <= self.capacity else max(needed, self.capacity * 3 // 2)
         self.sees = sees.new_zeros(*sees.shape[:2], capacity)
         self.sees[..., :longest] = sees

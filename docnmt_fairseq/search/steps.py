@@ -1,4 +1,4 @@
-"""What a search asks of the models: :class:`StepDecoder`, the next tokens of all hypotheses, step after step."""
+"""Contract of the models in a search, and ensembles."""
 
 from dataclasses import dataclass
 from typing import Any, Dict, List, Protocol, Sequence
@@ -10,12 +10,12 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Translated:
-    """The best translation of a sentence that was in a slot.
+    """Best translation of a sentence in a slot.
 
     Attributes:
-        tokens: [m] its tokens, the end of sentence included.
-        slot: the sentence's.
-        hypotheses: [m] which of the slot's hypotheses each of the m steps was that made it.
+        tokens: [m] tokens with end of sentence.
+        slot: number of the slot.
+        hypotheses: [m] hypothesis of the slot whose decoder step produced each token.
     """
 
     tokens: Tensor
@@ -24,57 +24,57 @@ class Translated:
 
 
 class StepDecoder(Protocol):
-    """Contract of what gives the next tokens of S sentences in slots, as many hypotheses of each.
+    """Contract of a decoder of the hypotheses of S sentences in slots.
 
     Attributes:
-        refills: whether sentences may join while others are under way; else all that are in slots began together.
-        looks_back: whether sentences of a document are wanted one after another: each sees what was written before.
+        refills: sentences may join while others are decoded; otherwise all sentences in slots start together.
+        looks_back: sentences of a document are decoded one after another: each sees the previous translations.
     """
 
     refills: bool
     looks_back: bool
 
     def begin(self) -> None:
-        """A search begins, or is over: all slots are given up."""
+        """Starts or ends a search: drops all slots."""
 
     def encode(self, sample: Dict[str, Any]) -> Any:
-        """What the encoder makes of a batch."""
+        """Encodes a batch."""
 
     def prepare(self, encoded: Any, sentences: np.ndarray) -> Any:
-        """What hypotheses look at of some sentences [k] of an encoded batch, by their numbers in it."""
+        """Computes what hypotheses attend to, for sentences [k] of an encoded batch."""
 
     def join(self, prepared: Any, places: np.ndarray, slots: np.ndarray) -> None:
-        """Puts prepared sentences, those at ``places`` [j], into ``slots`` [j], which are free or next to the last.
+        """Puts the prepared sentences ``places`` [j] into ``slots`` [j], which are free or follow the last one.
 
-        Where the decoder does not refill, all that are prepared join while nothing is under way.
+        Without ``refills`` all prepared sentences join an empty search.
         """
 
     def step(self, tokens: np.ndarray, steps: np.ndarray) -> Tensor:
-        """Logits of the next tokens, or log-probabilities, [S, beam, V], which the caller may change.
+        """Returns logits or log-probabilities of the next tokens, [S, beam, V], which the caller may modify.
 
         Args:
-            tokens: [S, beam, t] of all hypotheses, from the end of sentence that they begin with.
-            steps: [S] which of these is the last of a slot's hypotheses.
+            tokens: [S, beam, t] tokens of all hypotheses, starting with end of sentence.
+            steps: [S] index of the last token of a slot's hypotheses.
         """
 
-    def follow(self, parents: np.ndarray) -> None:
-        """The hypotheses of the next step follow those of the last one that are named, [S, beam]."""
+    def reorder(self, parents: np.ndarray) -> None:
+        """Makes the hypotheses of the next step continue ``parents`` [S, beam]."""
 
     def keep(self, slots: np.ndarray) -> None:
-        """Gives up all slots but these."""
+        """Drops all slots but these."""
 
     def remember(self, encoded: Any, sentences: Sequence[int], translated: List[Translated]) -> None:
-        """Sentences of a batch have been translated, and are in their slots still; asked of those that look back."""
+        """Stores translations of sentences of a batch, still in their slots, as target context."""
 
-    def remember_corrected(self, encoded: Any, sentences: Sequence[int], tokens: List[Tensor]) -> None:
-        """The same, with other translations, [m] tokens each, their ends included, for what follows to look back at."""
+    def remember_given(self, encoded: Any, sentences: Sequence[int], tokens: List[Tensor]) -> None:
+        """Stores given translations, [m] tokens with end of sentence each, as target context."""
 
 
 class EnsembleSteps:
-    """Models that work together: their probabilities are averaged, as by fairseq.
+    """Ensemble that averages probabilities, as fairseq does.
 
     Args:
-        decoders: of the models, in one search; each takes part of the temperature itself.
+        decoders: decoders of the models, which apply the temperature.
     """
 
     def __init__(self, decoders: Sequence[StepDecoder]):
@@ -83,46 +83,46 @@ class EnsembleSteps:
         self.looks_back = any(decoder.looks_back for decoder in decoders)
 
     def begin(self) -> None:
-        """See :class:`StepDecoder`."""
+        """Starts or ends a search."""
         for decoder in self.decoders:
             decoder.begin()
 
     def encode(self, sample: Dict[str, Any]) -> List[Any]:
-        """See :class:`StepDecoder`."""
+        """Encodes a batch by every model."""
         return [decoder.encode(sample) for decoder in self.decoders]
 
     def prepare(self, encoded: List[Any], sentences: np.ndarray) -> List[Any]:
-        """See :class:`StepDecoder`."""
+        """Prepares sentences for every model."""
         return [decoder.prepare(of_model, sentences) for decoder, of_model in zip(self.decoders, encoded)]
 
     def join(self, prepared: List[Any], places: np.ndarray, slots: np.ndarray) -> None:
-        """See :class:`StepDecoder`."""
+        """Puts sentences into slots of every model."""
         for decoder, of_model in zip(self.decoders, prepared):
             decoder.join(of_model, places, slots)
 
     def step(self, tokens: np.ndarray, steps: np.ndarray) -> Tensor:
-        """See :class:`StepDecoder`; log-probabilities."""
+        """Returns log-probabilities of the next tokens, [S, beam, V]."""
         of_models = [decoder.step(tokens, steps).float().log_softmax(-1) for decoder in self.decoders]
         return torch.stack(of_models).logsumexp(0) - float(np.log(len(of_models)))
 
-    def follow(self, parents: np.ndarray) -> None:
-        """See :class:`StepDecoder`."""
+    def reorder(self, parents: np.ndarray) -> None:
+        """Reorders the hypotheses of every model."""
         for decoder in self.decoders:
-            decoder.follow(parents)
+            decoder.reorder(parents)
 
     def keep(self, slots: np.ndarray) -> None:
-        """See :class:`StepDecoder`."""
+        """Drops all slots but these."""
         for decoder in self.decoders:
             decoder.keep(slots)
 
     def remember(self, encoded: List[Any], sentences: Sequence[int], translated: List[Translated]) -> None:
-        """See :class:`StepDecoder`."""
+        """Stores target context of models that use it."""
         for decoder, of_model in zip(self.decoders, encoded):
             if decoder.looks_back:
                 decoder.remember(of_model, sentences, translated)
 
-    def remember_corrected(self, encoded: List[Any], sentences: Sequence[int], tokens: List[Tensor]) -> None:
-        """See :class:`StepDecoder`."""
+    def remember_given(self, encoded: List[Any], sentences: Sequence[int], tokens: List[Tensor]) -> None:
+        """Stores given target context of models that use it."""
         for decoder, of_model in zip(self.decoders, encoded):
             if decoder.looks_back:
-                decoder.remember_corrected(of_model, sentences, tokens)
+                decoder.remember_given(of_model, sentences, tokens)

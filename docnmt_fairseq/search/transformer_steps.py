@@ -1,4 +1,4 @@
-"""``document_transformer`` in a search: nothing is copied when hypotheses change places, sentences join any time."""
+"""Step decoder of ``document_transformer``: sentences join at any time, reordering copies no states."""
 
 from dataclasses import dataclass, field
 from functools import partial
@@ -17,20 +17,20 @@ from docnmt_fairseq.models.base import right_padded_with_layout
 from docnmt_fairseq.models.encoder_outputs import EncoderOutputs, PreviousTargets
 from docnmt_fairseq.models.transformer.attention import SourceAttention, TargetSelfAttention
 from docnmt_fairseq.models.transformer.model import DocumentTransformer
-from docnmt_fairseq.search.rounds import project
+from docnmt_fairseq.search.sequential_decoding import project
 from docnmt_fairseq.search.slots import SlotTensor, StepStates, TokenCache
 from docnmt_fairseq.search.steps import Translated
 
-POSITIONS = 64  # that are looked up at first
+POSITIONS = 64  # initially computed
 
 
 @dataclass(frozen=True)
 class EncodedSources:
-    """An encoded batch.
+    """Encoded batch.
 
     Attributes:
-        sources: what its sentences may look at.
-        histories: by document, what is kept of its last translations, [m_t, w] each.
+        sources: encoder outputs.
+        histories: by document, the target context of its last translations, [m_t, w] each.
     """
 
     sources: EncoderOutputs
@@ -39,12 +39,12 @@ class EncodedSources:
 
 @dataclass(frozen=True)
 class PreparedSentences:
-    """What hypotheses of some sentences of a batch look at, by who looks.
+    """Projected states that the hypotheses of sentences of a batch attend to.
 
     Attributes:
-        batch: the batch.
-        documents: [k] of each sentence.
-        parts: [k, ...] each.
+        batch: encoded batch.
+        documents: [k] document of each sentence.
+        parts: by attention module, tensors [k, ...].
     """
 
     batch: EncodedSources
@@ -53,52 +53,52 @@ class PreparedSentences:
 
 
 class SlotView:
-    """What the hypotheses of the sentences in slots look at; see ``DecoderInput``, x are [S, beam, d].
+    """``DecoderInput`` of the hypotheses of the sentences in slots, with x [S, beam, d].
 
     Args:
-        steps: the search.
+        steps: step decoder.
     """
 
     def __init__(self, steps: "TransformerSteps"):
         self.steps = steps
 
     def self_attention(self, attention: TargetSelfAttention, x: Tensor) -> Tensor:
-        """See ``DecoderInput``."""
+        """Implements ``DecoderInput``."""
         cache = self.steps.cache
         q, k, v = self.steps.projections[attention](x).unflatten(-1, (3, attention.heads, -1)).unbind(2)
         k, v = cache.write(attention, (k.transpose(1, 2), v.transpose(1, 2)))
         return attention.out_proj(attend_hypotheses(q, k, v, cache.seen))
 
     def source_attention(self, attention: SourceAttention, x: Tensor, weights: bool) -> Tuple[Tensor, Optional[Tensor]]:
-        """See ``DecoderInput``; no weights."""
+        """Implements ``DecoderInput``, without weights."""
         return attention.attend_hypotheses(x, [part.seen() for part in self.steps.parts[attention]])
 
     def context(self, mechanism: DecoderContextMechanism, x: Tensor) -> Tensor:
-        """See ``DecoderInput``."""
+        """Implements ``DecoderInput``."""
         projected, mask = self.steps.documents.of(mechanism)
         return mechanism.attend_masked(x.flatten(0, 1), projected, mask.repeat_interleave(x.size(1), 0)).view_as(x)
 
 
 class SlotDocuments:
-    """What decoder mechanisms look at of the documents of the sentences in slots."""
+    """Documents of the sentences in slots, for context mechanisms of the decoder."""
 
     def __init__(self) -> None:
-        self.owners: List[Tuple[EncodedSources, int]] = []  # of each slot, batch and document
+        self.owners: List[Tuple[EncodedSources, int]] = []  # batch and document of each slot
         self.found: Dict[nn.Module, Tuple[Tensor, Tensor]] = {}
 
     def put(self, prepared: PreparedSentences, places: np.ndarray, slots: np.ndarray) -> None:
-        """Sentences begin in slots."""
+        """Puts sentences into slots."""
         self.owners += [(prepared.batch, -1)] * (int(slots.max()) + 1 - len(self.owners))
         for place, slot in zip(places, slots):
             self.owners[slot] = (prepared.batch, int(prepared.documents[place]))
         self.found = {}
 
     def keep(self, slots: np.ndarray) -> None:
-        """Gives up all slots but these."""
+        """Drops all slots but these."""
         self.owners, self.found = [self.owners[slot] for slot in slots], {}
 
     def of(self, mechanism: DecoderContextMechanism) -> Tuple[Tensor, Tensor]:
-        """What it looks at of all sentences of their batches, [R, w], and which a slot sees, [S, R]."""
+        """Returns the projected states of all sentences of the batches, [R, w], and the mask of each slot, [S, R]."""
         if mechanism not in self.found:
             batches = {id(batch): batch for batch, _ in self.owners}
             projected, masks = [], []
@@ -113,14 +113,14 @@ class SlotDocuments:
 
 
 class TransformerSteps:
-    """See :class:`~docnmt_fairseq.search.steps.StepDecoder`.
+    """Implements :class:`~docnmt_fairseq.search.steps.StepDecoder`.
 
     Args:
-        model: the model, in evaluation mode.
-        beam: hypotheses of a sentence.
-        temperature: logits are divided by it.
-        device: of the model.
-        precision: of linear maps on a CPU, see :mod:`docnmt_fairseq.layers.packed_linear`.
+        model: model in evaluation mode.
+        beam: number of hypotheses per sentence.
+        temperature: divisor of the logits.
+        device: device of the model.
+        precision: precision of linear layers on a CPU, see :mod:`docnmt_fairseq.layers.packed_linear`.
     """
 
     refills = True
@@ -145,21 +145,21 @@ class TransformerSteps:
         self.begin()
 
     def begin(self) -> None:
-        """See :class:`~docnmt_fairseq.search.steps.StepDecoder`."""
+        """Starts or ends a search: drops all slots."""
         dtype = self.decoder.embed_tokens.weight.dtype
         self.cache, self.documents = TokenCache(self.beam, self.device, dtype), SlotDocuments()
         self.states = StepStates()
         self.parts: Dict[nn.Module, List[SlotTensor]] = {}
 
     def encode(self, sample: Dict[str, Any]) -> EncodedSources:
-        """See :class:`~docnmt_fairseq.search.steps.StepDecoder`."""
+        """Encodes a batch."""
         net_input, encoder = sample["net_input"], self.model.encoder
         src_tokens, layout = net_input["src_tokens"], net_input.get("layout")
         src_tokens, layout = right_padded_with_layout(src_tokens, layout, encoder.padding_idx, encoder.plans)
         return EncodedSources(encoder.encode(src_tokens, layout, net_input.get("extra_sources", ())))
 
     def prepare(self, encoded: EncodedSources, sentences: np.ndarray) -> PreparedSentences:
-        """See :class:`~docnmt_fairseq.search.steps.StepDecoder`."""
+        """Computes what hypotheses attend to."""
         sources = encoded.sources.taking(sentences)
         parts = {layer.encoder_attn: layer.encoder_attn.project_sources(sources) for layer in self.decoder.layers}
         documents = sources.layout.decoded_document[sentences]
@@ -168,7 +168,7 @@ class TransformerSteps:
         return PreparedSentences(encoded, documents, parts)
 
     def _previous(self, histories: List[List[Tensor]]) -> List[Tensor]:
-        """What stands before sentences, [k, J, L, w], and which of it there is, [k, J, L, 1]."""
+        """Returns the target context of sentences, [k, J, L, w], and its mask, [k, J, L, 1]."""
         assert self.target_context is not None
         if any(histories):
             previous = PreviousTargets.of_sentences(histories)
@@ -179,7 +179,7 @@ class TransformerSteps:
         return [torch.zeros_like(projected), projected.new_zeros(*projected.shape[:-1], 1, dtype=torch.bool)]
 
     def join(self, prepared: PreparedSentences, places: np.ndarray, slots: np.ndarray) -> None:
-        """See :class:`~docnmt_fairseq.search.steps.StepDecoder`."""
+        """Puts prepared sentences into slots."""
         self.cache.clear(slots)
         self.documents.put(prepared, places, slots)
         index = torch.from_numpy(places).to(self.device)
@@ -189,7 +189,7 @@ class TransformerSteps:
                 part.put(values[index], slots)
 
     def step(self, tokens: np.ndarray, steps: np.ndarray) -> Tensor:
-        """See :class:`~docnmt_fairseq.search.steps.StepDecoder`; logits."""
+        """Returns logits of the next tokens, [S, beam, V]."""
         last = torch.from_numpy(tokens[np.arange(len(steps)), :, steps]).to(self.device)
         self.cache.begin_step()
         x, _ = self.decoder.through_layers(self.decoder.embed(last, self._positions(steps)), self.view)
@@ -201,7 +201,7 @@ class TransformerSteps:
         return logits if self.temperature == 1 else logits / self.temperature
 
     def _positions(self, steps: np.ndarray) -> Optional[Tensor]:
-        """The positions' embeddings, [S, 1, d]."""
+        """Returns the position embeddings, [S, 1, d]."""
         embed = self.decoder.embed_positions
         if embed is None:
             return None
@@ -212,12 +212,12 @@ class TransformerSteps:
             self.positions = embed(words)[0].contiguous()
         return self.positions[torch.from_numpy(steps).to(self.device), None]
 
-    def follow(self, parents: np.ndarray) -> None:
-        """See :class:`~docnmt_fairseq.search.steps.StepDecoder`."""
-        self.cache.follow(torch.from_numpy(parents).to(self.device))
+    def reorder(self, parents: np.ndarray) -> None:
+        """Makes the hypotheses of the next step continue ``parents`` [S, beam]."""
+        self.cache.reorder(torch.from_numpy(parents).to(self.device))
 
     def keep(self, slots: np.ndarray) -> None:
-        """See :class:`~docnmt_fairseq.search.steps.StepDecoder`."""
+        """Drops all slots but these."""
         self.cache.keep(slots)
         self.documents.keep(slots)
         self.states.keep(slots)
@@ -226,19 +226,19 @@ class TransformerSteps:
                 part.keep(slots)
 
     def remember(self, encoded: EncodedSources, sentences: Sequence[int], translated: List[Translated]) -> None:
-        """See :class:`~docnmt_fairseq.search.steps.StepDecoder`."""
+        """Stores translations as target context."""
         assert self.target_context is not None
         states = [self.states.of(one.slot, one.hypotheses) for one in translated]
         projected = self.target_context.mechanism.project_targets(torch.cat(states)[None])[0]
         self._append(encoded, sentences, projected.split([len(one) for one in states]))
 
-    def remember_corrected(self, encoded: EncodedSources, sentences: Sequence[int], tokens: List[Tensor]) -> None:
-        """See :class:`~docnmt_fairseq.search.steps.StepDecoder`."""
+    def remember_given(self, encoded: EncodedSources, sentences: Sequence[int], tokens: List[Tensor]) -> None:
+        """Stores given translations as target context."""
         sources = encoded.sources.taking(np.array(sentences))
         self._append(encoded, sentences, project(self.decoder, [one.to(self.device) for one in tokens], sources))
 
     def _append(self, encoded: EncodedSources, sentences: Sequence[int], projected: Sequence[Tensor]) -> None:
-        """What is kept of sentences [m_t, w] each comes to that of their documents."""
+        """Adds projected sentences [m_t, w] to the target context of their documents."""
         assert self.target_context is not None
         contexts = self.target_context.mechanism.contexts
         for document, of_sentence in zip(encoded.sources.layout.decoded_document[list(sentences)].tolist(), projected):
@@ -246,7 +246,7 @@ class TransformerSteps:
 
 
 def fused(attention: TargetSelfAttention) -> nn.Linear:
-    """Queries, keys and values [..., 3 · d] in one product."""
+    """Returns one linear layer for queries, keys and values, [..., 3 · d]."""
     parts = (attention.q_proj, attention.k_proj, attention.v_proj)
     linear = nn.Linear(attention.q_proj.in_features, 3 * attention.q_proj.out_features, device="meta")
     linear.weight = nn.Parameter(torch.cat([weight_of(part) for part in parts]), requires_grad=False)

@@ -34,7 +34,7 @@ from docnmt_fairseq.embedding.similar_context import SimilarContext
 from docnmt_fairseq.errors import InputError, refuse
 from docnmt_fairseq.models.base import all_take_layouts, batch_for_model, takes_layout
 from docnmt_fairseq.options import option, problems_of
-from docnmt_fairseq.search.rounds import Hypotheses, translate_in_rounds, with_target_context
+from docnmt_fairseq.search.sequential_decoding import Hypotheses, decode_sequentially, with_target_context
 from docnmt_fairseq.tasks.auxiliary_losses import SelectionSchedules, StepResult
 from docnmt_fairseq.tasks.documents import DocumentsConfig, DocumentsTask
 
@@ -309,7 +309,7 @@ class DocumentTranslationTask(DocumentsTask):
         if isinstance(generator, SequenceScorer) or not with_target_context(models):
             return search(batch_for_model(models[0], sample), prefix_tokens)
         histories = {} if typed is None else dict(typed.histories)
-        hypotheses = translate_in_rounds(search, models, sample, prefix_tokens, histories)
+        hypotheses = decode_sequentially(search, models, sample, prefix_tokens, histories)
         if typed is not None and typed.stays_open is not None:
             self.open_document.history = histories[typed.stays_open]
         return hypotheses

@@ -19,7 +19,7 @@ def begun(beam, prefix=(), limit=9, **options):
 
 def step(beams, tokens, parents=None, scores=None):
     """Goes on with candidates of the only sentence; returns what has finished."""
-    beams.demands()
+    beams.constraints()
     parents = np.arange(len(tokens)) if parents is None else np.array(parents)
     scores = beams.totals[0][parents] - 1 if scores is None else np.array(scores)
     return beams.advance(Candidates(scores[None].astype(np.float32), np.array(tokens)[None], parents[None]))[1]

@@ -6,7 +6,7 @@ import torch
 
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.layers.tie_break import distinct_integers
-from docnmt_fairseq.search.candidates import NextTokens, best, drawn, largest
+from docnmt_fairseq.search.candidates import NextTokens, best, largest, sampled
 from docnmt_fairseq.search.options import SearchOptions
 
 
@@ -71,14 +71,14 @@ def test_tokens_are_drawn_by_their_probabilities():
     totals = torch.full((20000, 1), -2.0)
 
     def shares(**options):
-        found = drawn(normalised(log_probs), totals, uniform, **options)
+        found = sampled(normalised(log_probs), totals, uniform, **options)
         np.testing.assert_allclose(found.scores, log_probs[0, 0][found.tokens] - 2, rtol=1e-5)
         return np.bincount(found.tokens[:, 0], minlength=5) / 20000
 
     np.testing.assert_allclose(shares(), [0.5, 0, 0.3, 0.15, 0.05], atol=0.02)
     np.testing.assert_allclose(shares(top_k=2), [0.625, 0, 0.375, 0, 0], atol=0.02)
     np.testing.assert_allclose(shares(top_p=0.6), [0.625, 0, 0.375, 0, 0], atol=0.02)
-    last = drawn(normalised(log_probs[:1]), totals[:1], torch.ones(1, 1))
+    last = sampled(normalised(log_probs[:1]), totals[:1], torch.ones(1, 1))
     assert last.tokens.tolist() == [[4]]
 
 
@@ -87,7 +87,7 @@ def test_tokens_are_drawn_of_what_is_left_however_little_that_is(options, most):
     """At a low temperature what must not follow may have had all the probability that float32 has numbers for."""
     log_probs = torch.tensor([-torch.inf, -200.0, -200.5, -torch.inf, -400.0]).expand(100, 1, 5)
     uniform = torch.rand(100, 1, generator=torch.Generator().manual_seed(3))
-    found = drawn(normalised(log_probs), torch.zeros(100, 1), uniform, **options)
+    found = sampled(normalised(log_probs), torch.zeros(100, 1), uniform, **options)
     assert set(found.tokens[:, 0].tolist()) == set(range(1, 1 + most))
     np.testing.assert_allclose(found.scores, log_probs[0, 0][found.tokens])
 

@@ -8,7 +8,7 @@ from fairseq.ngram_repeat_block import NGramRepeatBlock
 from docnmt_fairseq.search.build_engine import search_engine
 from docnmt_fairseq.search.incremental_steps import IncrementalSteps
 from docnmt_fairseq.search.options import SearchOptions
-from docnmt_fairseq.search.rounds import translate_in_rounds
+from docnmt_fairseq.search.sequential_decoding import decode_sequentially
 from docnmt_fairseq.search.transformer_steps import TransformerSteps
 from tests.support import toy
 from tests.support.architectures import ARCHITECTURES, begun, parameters
@@ -228,13 +228,13 @@ def test_what_was_corrected_is_what_later_sentences_see(extra_bin, names):
     generator = task.build_generator(models, GenerationConfig(**options))
 
     def search(batch, numbers):
-        """The hypotheses of some sentences; translate_in_rounds goes on with what they were corrected to."""
+        """The hypotheses of some sentences; decode_sequentially goes on with what they were corrected to."""
         found = dict(zip(numbers[:, 0].tolist(), generator.generate(models, batch)))
         own.update(found)
         return [[{"tokens": corrected.get(number, best[0]["tokens"])}] for number, best in found.items()]
 
     with torch.no_grad():
-        translate_in_rounds(search, models, sample, sample["id"][:, None])
+        decode_sequentially(search, models, sample, sample["id"][:, None])
     told = {**sample, "target_context": [corrected.get(number) for number in sample["id"].tolist()]}
     assert_same(of_engine(task, models, [told], hypotheses=9, **options), own)
     free = of_engine(task, models, [sample], **options)
@@ -279,15 +279,15 @@ def test_fairseqs_own_model(data_bin, options):
 def test_drawn_translations_depend_on_the_seed_and_the_sentence_alone(sentence):
     task, model = sentence
 
-    def drawn(seed=1, pieces=None, hypotheses=None, **options):
+    def sampled(seed=1, pieces=None, hypotheses=None, **options):
         options = {"beam": 3, "max_len_b": 8, "sampling": True, "seed": seed, **options}
         found = of_engine(task, [model], samples_of(task, pieces), hypotheses=hypotheses, **options)
         return {number: [one["tokens"].tolist() for one in several] for number, several in found.items()}
 
-    first = drawn()
-    assert first == drawn(pieces=1, hypotheses=6) != drawn(seed=2)
+    first = sampled()
+    assert first == sampled(pieces=1, hypotheses=6) != sampled(seed=2)
     assert len({str(one) for several in first.values() for one in several}) > 20
-    assert drawn(sampling_topk=1) == drawn(seed=2, sampling_topk=1) == drawn(seed=3, sampling_topp=1e-6)
+    assert sampled(sampling_topk=1) == sampled(seed=2, sampling_topk=1) == sampled(seed=3, sampling_topp=1e-6)
 
 
 def test_all_under_way_finish_where_nothing_is_probable(sentence):

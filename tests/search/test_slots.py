@@ -42,4 +42,4 @@ def test_tokens_that_a_hypothesis_sees_stay_its_own_where_others_make_way():
             seen = [found[slot, 0, cache.seen[slot, hypothesis], 0].tolist() for hypothesis in range(2)]
             assert seen == expected[slot]
             expected[slot] = [expected[slot][parent] for parent in parents[slot]]
-        cache.follow(parents)
+        cache.reorder(parents)

@@ -9,7 +9,7 @@ import torch
 from fairseq.dataclass.configs import GenerationConfig
 
 from docnmt_fairseq.models.encoder_outputs import ENCODER_OUTPUTS, EncoderOutputs
-from docnmt_fairseq.search.rounds import translate_in_rounds
+from docnmt_fairseq.search.sequential_decoding import decode_sequentially
 from tests.support import toy
 from tests.support.architectures import begun
 from tests.support.documents import DOCUMENTS, write_lines
@@ -133,7 +133,7 @@ def test_previous_translations_are_used(built):
                     output[ENCODER_OUTPUTS] = [replace(EncoderOutputs.of(output), previous=None)]
             return generator.generate([model], batch)
 
-        hypotheses = translate_in_rounds(search, [model], sample)
+        hypotheses = decode_sequentially(search, [model], sample)
         return [round(float(of_sentence[0]["positional_scores"][0]), 6) for of_sentence in hypotheses]
 
     with_context, without = scores(False), scores(True)

@@ -23,7 +23,7 @@ from docnmt_fairseq.evaluation.contrast.items import (
 )
 from docnmt_fairseq.evaluation.contrast.scoring import Answer, EncodedDocuments
 from docnmt_fairseq.evaluation.text_batches import batches_of
-from docnmt_fairseq.search.rounds import with_target_context
+from docnmt_fairseq.search.sequential_decoding import with_target_context
 
 SEPARATOR = "<eos>"  # between the sentences of an input, the current one last
 _SEPARATORS = re.compile("<eos>|<brk>")  # in translations, also the break of concatenation models

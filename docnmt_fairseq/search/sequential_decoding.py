@@ -1,6 +1,6 @@
-"""Search in rounds: the first sentences of all documents of a batch side by side, then the second ones, …
+"""Sequential decoding of documents: the first sentences of all documents of a batch, then the second ones, …
 
-So a model with target-side context sees what was written before, its own, and never a reference.
+So a model with target-side context sees its own previous translations, never a reference.
 """
 
 from dataclasses import replace
@@ -14,33 +14,33 @@ from torch.nn.utils.rnn import pad_sequence
 
 from docnmt_fairseq.models.encoder_outputs import ENCODER_OUTPUTS, EncoderOut, EncoderOutputs, PreviousTargets
 
-# What is kept of the translations of a document, the last ones only: of each sentence [m_t, w] a model.
+# Target context of a document: the last sentences, each [m_t, w] per model.
 History = List[List[Tensor]]
-Hypotheses = List[List[Dict[str, Any]]]  # of each sentence, the best first
+Hypotheses = List[List[Dict[str, Any]]]  # of each sentence, best first
 
 
 def with_target_context(models: List[BaseFairseqModel]) -> List[BaseFairseqModel]:
-    """The models that look at previous target sentences."""
+    """Returns the models with target-side context."""
     return [model for model in models if getattr(getattr(model, "decoder", None), "target_context", None) is not None]
 
 
-def translate_in_rounds(
+def decode_sequentially(
     search: Callable[[Dict[str, Any], Optional[Tensor]], Hypotheses],
     models: List[BaseFairseqModel],
     sample: Dict[str, Any],
     prefix_tokens: Optional[Tensor] = None,
     histories: Optional[Dict[int, History]] = None,
 ) -> Hypotheses:
-    """The hypotheses of every decoded sentence, as the search gives them.
+    """Returns the hypotheses of every decoded sentence.
 
-    Documents are encoded once. When a sentence is finished, its best hypothesis goes through the decoder a last time.
+    Documents are encoded once. The best hypothesis of a finished sentence passes through the decoder once more.
 
     Args:
-        search: gives the hypotheses of a batch, from it and its prefix tokens.
-        models: the ensemble, some with target-side context.
-        sample: a batch with its layout.
-        prefix_tokens: [S, ·] what translations begin with.
-        histories: of documents, by their number in the batch: those that go on from earlier; is kept up to date.
+        search: returns the hypotheses of a batch with prefix tokens.
+        models: ensemble, some with target-side context.
+        sample: batch with its layout.
+        prefix_tokens: [S, ·] forced first tokens.
+        histories: target context by document, of documents that continue; updated.
     """
     net_input = sample["net_input"]
     src_tokens, src_lengths, layout = (net_input[key] for key in ("src_tokens", "src_lengths", "layout"))
@@ -49,7 +49,7 @@ def translate_in_rounds(
         encoded = {model.encoder: model.encoder(src_tokens, **asked) for model in models}
     past = TranslationHistory(models, {} if histories is None else histories)
     document = layout.decoded_document
-    place = np.arange(len(document)) - np.searchsorted(document, document)  # of each sentence in its document
+    place = np.arange(len(document)) - np.searchsorted(document, document)  # sentence position in the document
     hypotheses: Hypotheses = [[] for _ in document]
     for number in range(int(place.max()) + 1):
         rows = np.flatnonzero(place == number)
@@ -65,11 +65,11 @@ def translate_in_rounds(
 
 
 class TranslationHistory:
-    """What models with target-side context keep of the translations of a batch's documents.
+    """Target context of the documents of a batch.
 
     Args:
-        models: the ensemble.
-        histories: of documents, by their number; is kept up to date.
+        models: ensemble.
+        histories: target context by document; updated.
     """
 
     def __init__(self, models: List[BaseFairseqModel], histories: Dict[int, History]):
@@ -78,7 +78,7 @@ class TranslationHistory:
         self.histories = histories
 
     def show(self, documents: np.ndarray, encoder_outs: Dict[FairseqEncoder, EncoderOut]) -> None:
-        """Puts what stands before the next sentence of each document into the encoders' outputs, if anything does."""
+        """Adds the target context of the next sentence of each document to the encoder outputs."""
         histories = [self.histories.get(int(document), []) for document in documents]
         for number, (encoder, contexts) in enumerate(zip(self.decoders, self.contexts)):
             previous = [[sentence[number] for sentence in history[-contexts:]] for history in histories]
@@ -91,7 +91,7 @@ class TranslationHistory:
         sentences: List[Tensor],
         encoder_outs: Dict[FairseqEncoder, EncoderOut],
     ) -> None:
-        """Keeps the next sentence of each document, [m_t] tokens each, from the encoders' outputs for them."""
+        """Adds the next sentence of each document, [m_t] tokens, to the target context."""
         of_models = [
             project(decoder, sentences, EncoderOutputs.of(encoder_outs[encoder]))
             for encoder, decoder in self.decoders.items()
@@ -102,7 +102,7 @@ class TranslationHistory:
 
 
 def project(decoder: FairseqDecoder, sentences: List[Tensor], sources: EncoderOutputs) -> List[Tensor]:
-    """What later sentences look at of target sentences, [m_t, w] each."""
+    """Returns the states of target sentences that later sentences attend to, [m_t, w] each."""
     eos = sentences[0].new_tensor([decoder.dictionary.eos()])
     inputs = [torch.cat([eos, tokens[:-1]]) for tokens in sentences]
     padded = pad_sequence(inputs, batch_first=True, padding_value=decoder.padding_idx)
@@ -112,7 +112,7 @@ def project(decoder: FairseqDecoder, sentences: List[Tensor], sources: EncoderOu
 
 
 def show_previous(encoder_out: EncoderOut, previous: List[List[Tensor]]) -> None:
-    """Puts the previous target sentences [m_t, w] of each sentence into an encoder's output."""
+    """Adds the previous target sentences [m_t, w] of each sentence to an encoder output."""
     encoder_out[ENCODER_OUTPUTS] = [
         replace(EncoderOutputs.of(encoder_out), previous=PreviousTargets.of_sentences(previous))
     ]
