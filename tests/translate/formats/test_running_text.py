@@ -56,4 +56,4 @@ def test_documents_of_lines(caplog):
     reader = FORMATS["text"](Reading())
     for _ in range(2):
         list(reader.documents(io.BytesIO(text.encode()), "y"))
-    assert caplog.text.count("y:7: nothing") == 1
+    assert caplog.text.count("y:7: has no") == 1

@@ -1,4 +1,4 @@
-"""How translations are laid over pieces: every word once and whole, every gap in its place."""
+"""Projection of markup onto translations, and sentences of segments."""
 
 import re
 
@@ -11,15 +11,16 @@ from docnmt_fairseq.translate.formats.segments import Segment, Segmentation
 
 QUICK = settings(deadline=None, max_examples=50)
 WORDS = st.sampled_from(["a", "Haus,", "(sehr)", "don't", "zwei", "Wörter.", "3.5", "-", "हिन्दी", "…", "中文字。", "x"])
+WITH_LETTERS = WORDS.filter(lambda word: any(map(str.isalnum, word)))  # punctuation next to objects belongs to them
 SPACES = st.sampled_from(["", " ", "  ", "\n"])
 GAPS = st.sampled_from(list(Gap))
 
 
 @st.composite
 def sentences(draw):
-    """Pieces of a sentence and the gaps between; the first and the last have text."""
+    """Returns pieces of a sentence and their gaps; the first and the last piece have text."""
     number = draw(st.integers(1, 5))
-    core = [draw(st.lists(WORDS, min_size=n in (0, number - 1), max_size=4)) for n in range(number)]
+    core = [draw(st.lists(WITH_LETTERS, min_size=n in (0, number - 1), max_size=4)) for n in range(number)]
     pieces = [
         draw(SPACES) * (n > 0) + " ".join(words) + draw(SPACES) * (n < number - 1) for n, words in enumerate(core)
     ]
@@ -28,21 +29,21 @@ def sentences(draw):
 
 @QUICK
 @given(sentences(), st.lists(WORDS, max_size=9).map(" ".join))
-def test_all_characters_are_there_once_and_in_order(sentence, translation):
+def test_projection_keeps_all_characters_in_order(sentence, translation):
     pieces, gaps = sentence
-    laid = project(translation, pieces, gaps)
-    assert len(laid) == len(pieces)
-    assert "".join("".join(laid).split()) == "".join(translation.split())
+    pieces_found = project(translation, pieces, gaps)
+    assert len(pieces_found) == len(pieces)
+    assert "".join("".join(pieces_found).split()) == "".join(translation.split())
 
 
 @QUICK
 @given(sentences(), st.lists(WORDS, max_size=9).map(" ".join))
-def test_words_are_never_joined_nor_cut(sentence, translation):
+def test_projection_neither_joins_nor_cuts_words(sentence, translation):
     pieces, gaps = sentence
-    laid = project(translation, pieces, gaps)
-    # A gap that parts words by itself stands for a space, as does an object.
+    pieces_found = project(translation, pieces, gaps)
+    # PART and OBJECT separate words.
     parts = [" " if gap in (Gap.PART, Gap.OBJECT) else "" for gap in gaps]
-    text = "".join(piece + part for piece, part in zip(laid, [*parts, ""]))
+    text = "".join(piece + part for piece, part in zip(pieces_found, [*parts, ""]))
     words = re.findall(r"\w+", text)
     assert "".join(words) == "".join(re.findall(r"\w+", translation))
     unspaced = re.compile("[一-鿿]")
@@ -52,13 +53,13 @@ def test_words_are_never_joined_nor_cut(sentence, translation):
 
 @QUICK
 @given(st.lists(st.lists(st.sampled_from(["ab", "cde", "f"]), min_size=1, max_size=3), min_size=1, max_size=6))
-def test_every_piece_with_words_keeps_one_if_there_are_enough(pieces):
+def test_every_piece_with_words_keeps_one(pieces):
     texts = [" ".join(piece) for piece in pieces]
     for gap in Gap:
-        laid = project(
+        pieces_found = project(
             " ".join(f"w{n}" for n in range(len(texts))), [f"{text} " for text in texts], [gap] * (len(texts) - 1)
         )
-        assert [piece.strip() for piece in laid] == [f"w{n}" for n in range(len(texts))]
+        assert [piece.strip() for piece in pieces_found] == [f"w{n}" for n in range(len(texts))]
 
 
 @pytest.mark.parametrize(
@@ -89,13 +90,13 @@ def test_examples(translation, pieces, gaps, wanted):
     assert project(translation, pieces, gaps) == wanted
 
 
-def test_punctuation_of_objects_is_not_shown_and_stays():
+def test_punctuation_of_objects_is_hidden():
     # `a`, `b` (`c`): see `d`, and `e` now.
     pieces = ["", ", ", " (", "): see ", ", and ", " now."]
-    division = Segmentation([Segment(pieces, [Gap.OBJECT] * 5)], split)
-    assert division.lines == ["see and now."]
-    assert division.restore(["SIEHE UND JETZT."]) == [["", ", ", " (", "): SIEHE ", ", UND ", " JETZT."]]
-    assert division.restore([""]) == [["", ", ", " (", "): ", ",", ""]]
+    found = Segmentation([Segment(pieces, [Gap.OBJECT] * 5)], split)
+    assert found.lines == ["see and now."]
+    assert found.restore(["SIEHE UND JETZT."]) == [["", ", ", " (", "): SIEHE ", ", UND ", " JETZT."]]
+    assert found.restore([""]) == [["", ", ", " (", "): ", ",", ""]]
     assert Segmentation([Segment(["See ", "."], [Gap.OBJECT])], split).lines == ["See."]
 
 
@@ -103,27 +104,27 @@ def split(text):
     return re.findall(r"[^.]*\.\s*|[^.]+", text)
 
 
-def test_sentences_go_out_and_come_back():
-    unit = Segment([" One ", "two", ". Three  four. ", "5."], [Gap.OPEN, Gap.CLOSE, Gap.OBJECT])
+def test_sentences_are_restored():
+    segment = Segment([" One ", "two", ". Three  four. ", "5."], [Gap.OPEN, Gap.CLOSE, Gap.OBJECT])
     more = Segment(["next."], new_paragraph=False)
-    division = Segmentation([unit, more, Segment(["..."]), Segment(["new."])], split)
-    assert division.lines == ["One two.", "Three four.", "next.", "<p>", "new."]
-    assert division.restore(division.lines) == [None, None, None, None]
-    found = division.restore(["EINS ZWEI.", "Three four.", "next.", "<p>", "NEU."])
+    found = Segmentation([segment, more, Segment(["..."]), Segment(["new."])], split)
+    assert found.lines == ["One two.", "Three four.", "next.", "<p>", "new."]
+    assert found.restore(found.lines) == [None, None, None, None]
+    found = found.restore(["EINS ZWEI.", "Three four.", "next.", "<p>", "NEU."])
     assert found == [[" EINS ", "ZWEI", ". Three  four. ", "5."], None, None, ["NEU."]]
 
 
-def test_a_sentence_that_nothing_ends_is_divided_after_six_subtitles():
-    unit = Segment([f"w{n}" for n in range(14)], [Gap.PART] * 13)
-    division = Segmentation([unit], lambda text: [text])
-    assert [len(line.split()) for line in division.lines] == [6, 6, 2]
-    assert division.restore([line.upper() for line in division.lines]) == [[f"W{n}" for n in range(14)]]
+def test_long_sentences_are_divided_after_six_subtitles():
+    segment = Segment([f"w{n}" for n in range(14)], [Gap.PART] * 13)
+    found = Segmentation([segment], lambda text: [text])
+    assert [len(line.split()) for line in found.lines] == [6, 6, 2]
+    assert found.restore([line.upper() for line in found.lines]) == [[f"W{n}" for n in range(14)]]
 
 
-def test_what_would_read_as_a_mark_is_no_sentence():
-    division = Segmentation([Segment(["<p>"]), Segment(["\u200b"])], lambda text: [text])
-    assert division.lines == [] and division.restore([]) == [None, None]
+def test_boundaries_are_not_sentences():
+    found = Segmentation([Segment(["<p>"]), Segment(["\u200b"])], lambda text: [text])
+    assert found.lines == [] and found.restore([]) == [None, None]
 
 
-def test_a_library_that_loses_text_divides_nothing():
+def test_splitters_that_lose_text_are_ignored():
     assert Segmentation([Segment(["One. Two."])], lambda text: ["One.", "Two."]).lines == ["One. Two."]
