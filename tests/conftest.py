@@ -40,7 +40,9 @@ EXPLICIT: set = {
     "report",
     "reproduce",
     "robustness",
+    "search",
     "tasks",
+    "translate",
 }
 TRAINING = ("export", "models", "pretrained", "report", "serve", "tasks", "translate")  # folders whose tests do
 

@@ -1,4 +1,4 @@
-"""The search engine's hypotheses and scores are those of fairseq's search, for every model and option."""
+"""Hypotheses and scores of the search engine equal those of fairseq's search, for every model and option."""
 
 import pytest
 import torch
@@ -33,7 +33,7 @@ def samples_of(task, pieces=None):
         yield dataset.collater([dataset[int(number)] for number in order[start : start + step]])
 
 
-def of_fairseq(task, models, samples, prefixes=None, **options):
+def search_fairseq(task, models, samples, prefixes=None, **options):
     """Returns {id: hypotheses} of fairseq's search, batch by batch."""
     generator = task.build_generator(models, GenerationConfig(**options))
     found = {}
@@ -46,12 +46,12 @@ def of_fairseq(task, models, samples, prefixes=None, **options):
     return found
 
 
-def of_engine(task, models, samples, prefixes=None, hypotheses=None, **options):
+def search_ours(task, models, samples, prefixes=None, hypotheses=None, **options):
     """Returns {id: hypotheses} of the engine."""
     options.setdefault("nbest", options.get("beam", 5))
     engine = search_engine(models, task.target_dictionary, SearchOptions(**options), hypotheses)
     for model, decoder in zip(models, getattr(engine.decoder, "decoders", [engine.decoder])):
-        decoder.model.decoder.output_layer = model.decoder.output_layer  # a stock model's is decoded as one of ours
+        decoder.model.decoder.output_layer = model.decoder.output_layer  # of a converted stock model
     found = {}
     if prefixes is not None:
         arrays = {number: prefix.numpy() for number, prefix in prefixes.items()}
@@ -75,7 +75,7 @@ def assert_same(found, expected):
 
 
 def lively(model):
-    """Fills a model's parameters such that sentences have different translations, which end at different steps."""
+    """Sets random parameters for which sentences have different translations of different lengths."""
     begun(model, 0.4)
     for module in model.modules():
         if isinstance(module, torch.nn.LayerNorm):
@@ -83,7 +83,7 @@ def lively(model):
     output_layer, eos = model.decoder.output_layer, model.decoder.dictionary.eos()
 
     def with_ends(features, *rest, **options):
-        """Ends sentences with a probability that the states decide upon."""
+        """Makes the probability of end of sentence depend on the states."""
         logits = 0.8 * output_layer(features, *rest, **options)
         wave = 0.6 + 0.6 * torch.sin(model.pace * features.double().sum(-1)).to(logits)
         logits[..., eos] += wave * (logits.amax(-1) - logits[..., eos])
@@ -94,23 +94,23 @@ def lively(model):
 
 
 @pytest.mark.parametrize("name", parameters())
-def test_every_architecture(extra_bin, name):
+def test_architectures(extra_bin, name):
     _, task, model = ARCHITECTURES[name].build(extra_bin)
     lively(model)
     options = {"beam": 3, "max_len_b": 10}
     for model.pace in (5, 20, 80, 320):
-        expected = of_fairseq(task, [model], samples_of(task), **options)
+        expected = search_fairseq(task, [model], samples_of(task), **options)
         if len({len(one["tokens"]) for hypotheses in expected.values() for one in hypotheses}) > 2:
             break
     else:
         pytest.fail("sentences of one length")
     for pieces, hypotheses in ((None, None), (1, 9)):  # all at once, and three sentences at a time
-        assert_same(of_engine(task, [model], samples_of(task, pieces), hypotheses=hypotheses, **options), expected)
+        assert_same(search_ours(task, [model], samples_of(task, pieces), hypotheses=hypotheses, **options), expected)
 
 
 @pytest.fixture(scope="module")
 def sentence(extra_bin):
-    """Returns (task, a lively model), in double precision: where states repeat, hypotheses come close to each other."""
+    """Returns a task and a model in double precision, since hypotheses have almost equal scores."""
     _, task, model = ARCHITECTURES["sentence"].build(extra_bin)
     lively(model.double()).pace = 20
     return task, model
@@ -134,7 +134,7 @@ OPTIONS = {
 
 @pytest.fixture
 def ngrams_are_blocked(monkeypatch):
-    """fairseq's own search looks for repeated n-grams at the end of a buffer, where there is only padding yet."""
+    """Repairs fairseq's search, which looks for repeated n-grams in the padding at the end of a buffer."""
     block = NGramRepeatBlock._no_repeat_ngram
     monkeypatch.setattr(
         NGramRepeatBlock,
@@ -143,15 +143,21 @@ def ngrams_are_blocked(monkeypatch):
     )
 
 
-@pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
-def test_every_option(sentence, ngrams_are_blocked, options):
+SLOW_OPTIONS = ("more hypotheses than tokens", "unknown words wanted", "one length", "sums", "temperature", "long")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [pytest.param(own, id=name, marks=[pytest.mark.slow] * (name in SLOW_OPTIONS)) for name, own in OPTIONS.items()],
+)
+def test_options(sentence, ngrams_are_blocked, options):
     task, model = sentence
     options = {"beam": 4, "max_len_b": 12, **options}
-    expected = of_fairseq(task, [model], samples_of(task), **options)
-    assert_same(of_engine(task, [model], samples_of(task), hypotheses=20, **options), expected)
+    expected = search_fairseq(task, [model], samples_of(task), **options)
+    assert_same(search_ours(task, [model], samples_of(task), hypotheses=20, **options), expected)
 
 
-def test_the_limit_is_of_the_own_length(sentence):
+def test_length_limit_applies_to_the_sentence_itself(sentence):
     task, model = sentence
     options = {"beam": 3, "max_len_a": 1.5, "max_len_b": 2, "min_len": 3}
     alone = {}
@@ -163,7 +169,7 @@ def test_the_limit_is_of_the_own_length(sentence):
             generator = task.build_generator([model], GenerationConfig(**options))
             alone[int(sample["id"][row])] = generator.generate([model], {"net_input": one})[0]
     assert len({len(hypotheses[0]["tokens"]) for hypotheses in alone.values()}) > 1
-    assert_same(of_engine(task, [model], samples_of(task), **options), alone)
+    assert_same(search_ours(task, [model], samples_of(task), **options), alone)
 
 
 def test_prefixes(sentence):
@@ -172,32 +178,33 @@ def test_prefixes(sentence):
     generator = torch.Generator().manual_seed(2)
     words = torch.randint(4, len(task.target_dictionary), (len(sample["id"]), 3), generator=generator)
     prefixes = dict(zip(sample["id"].tolist(), words))
-    expected = of_fairseq(task, [model], samples_of(task), prefixes, beam=3, max_len_b=9)
-    found = of_engine(task, [model], samples_of(task), prefixes, beam=3, max_len_b=9)
+    expected = search_fairseq(task, [model], samples_of(task), prefixes, beam=3, max_len_b=9)
+    found = search_ours(task, [model], samples_of(task), prefixes, beam=3, max_len_b=9)
     assert_same(found, expected)
     for number, prefix in prefixes.items():
         assert found[number][0]["tokens"][:3].tolist() == prefix.tolist()
-    # Of different lengths, one complete: each sentence as if it were alone.
+    # Prefixes of different lengths, one complete: independent of the other sentences.
     eos = task.target_dictionary.eos()
     uneven = {number: prefix[: place % 4] for place, (number, prefix) in enumerate(prefixes.items())}
     first = int(sample["id"][0])
     uneven[first] = torch.tensor([5, 6, eos])
-    found = of_engine(task, [model], samples_of(task), uneven, beam=3, max_len_b=9)
+    found = search_ours(task, [model], samples_of(task), uneven, beam=3, max_len_b=9)
     assert [one["tokens"].tolist() for one in found[first]] == [[5, 6, eos]] * 3
     for number, prefix in uneven.items():
         if 0 < len(prefix) < 3:
-            (alone,) = of_engine(task, [model], samples_of(task), {number: prefix}, beam=3, max_len_b=9)[number][:1]
+            (alone,) = search_ours(task, [model], samples_of(task), {number: prefix}, beam=3, max_len_b=9)[number][:1]
             assert alone["tokens"].tolist() == found[number][0]["tokens"].tolist()
 
 
-def test_a_prefix_may_have_an_n_gram_twice(sentence):
+def test_prefixes_may_repeat_n_grams(sentence):
     task, model = sentence
     (sample,) = samples_of(task)
     prefixes = {number: torch.tensor([5, 6, 5, 6]) for number in sample["id"].tolist()}
-    found = of_engine(task, [model], samples_of(task), prefixes, beam=3, max_len_b=9, no_repeat_ngram_size=2)
+    found = search_ours(task, [model], samples_of(task), prefixes, beam=3, max_len_b=9, no_repeat_ngram_size=2)
     assert all(one["tokens"][:4].tolist() == [5, 6, 5, 6] for hypotheses in found.values() for one in hypotheses)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("names", [["sentence", "conditional, block"], ["sentence", "rnn gru"], ["target han"] * 2])
 def test_ensembles(extra_bin, names):
     models = []
@@ -210,12 +217,12 @@ def test_ensembles(extra_bin, names):
     for model in models:
         model.pace = 20
     options = {"beam": 3, "max_len_b": 8}
-    expected = of_fairseq(task, models, samples_of(task), **options)
-    assert_same(of_engine(task, models, samples_of(task), hypotheses=9, **options), expected)
+    expected = search_fairseq(task, models, samples_of(task), **options)
+    assert_same(search_ours(task, models, samples_of(task), hypotheses=9, **options), expected)
 
 
-@pytest.mark.parametrize("names", [["target han"], ["sentence", "target han"]])
-def test_what_was_corrected_is_what_later_sentences_see(extra_bin, names):
+@pytest.mark.parametrize("names", [["target han"], pytest.param(["sentence", "target han"], marks=pytest.mark.slow)])
+def test_given_target_context(extra_bin, names):
     built = [ARCHITECTURES[name].build(extra_bin) for name in names]
     task, models = built[-1][1], [lively(model) for _, _, model in built]
     for model in models:
@@ -223,21 +230,21 @@ def test_what_was_corrected_is_what_later_sentences_see(extra_bin, names):
     (sample,) = samples_of(task)
     words = torch.randint(4, len(task.target_dictionary), (len(sample["id"]), 5), generator=torch.manual_seed(3))
     words[:, -1] = task.target_dictionary.eos()
-    corrected = dict(list(zip(sample["id"].tolist(), words))[::2])
+    given = dict(list(zip(sample["id"].tolist(), words))[::2])
     options, own = {"beam": 3, "max_len_b": 8}, {}
     generator = task.build_generator(models, GenerationConfig(**options))
 
     def search(batch, numbers):
-        """The hypotheses of some sentences; decode_sequentially goes on with what they were corrected to."""
+        """Returns hypotheses with the given translations as the best ones."""
         found = dict(zip(numbers[:, 0].tolist(), generator.generate(models, batch)))
         own.update(found)
-        return [[{"tokens": corrected.get(number, best[0]["tokens"])}] for number, best in found.items()]
+        return [[{"tokens": given.get(number, best[0]["tokens"])}] for number, best in found.items()]
 
     with torch.no_grad():
         decode_sequentially(search, models, sample, sample["id"][:, None])
-    told = {**sample, "target_context": [corrected.get(number) for number in sample["id"].tolist()]}
-    assert_same(of_engine(task, models, [told], hypotheses=9, **options), own)
-    free = of_engine(task, models, [sample], **options)
+    told = {**sample, "target_context": [given.get(number) for number in sample["id"].tolist()]}
+    assert_same(search_ours(task, models, [told], hypotheses=9, **options), own)
+    free = search_ours(task, models, [sample], **options)
     assert sum(float(free[n][0]["score"]) != float(own[n][0]["score"]) for n in own) > len(own) // 3
 
 
@@ -255,8 +262,11 @@ OTHER_STOCK_MODELS = {
 }
 
 
-@pytest.mark.parametrize("options", [*STOCK_MODELS, *OTHER_STOCK_MODELS])
-def test_fairseqs_own_model(data_bin, options):
+@pytest.mark.parametrize(
+    "options",
+    [pytest.param(n, marks=[pytest.mark.slow] * (n != "mixed")) for n in (*STOCK_MODELS, *OTHER_STOCK_MODELS)],
+)
+def test_fairseq_transformer(data_bin, options):
     words = {**STOCK_MODELS, **OTHER_STOCK_MODELS}[options]
     _, task, model = toy.build(data_bin, *words, **STOCK)
     lively(model.double() if options in STOCK_MODELS else model)
@@ -272,16 +282,16 @@ def test_fairseqs_own_model(data_bin, options):
     ]
     options = {"beam": 3, "max_len_b": 8}
     assert_same(
-        of_engine(task, [model], samples, hypotheses=6, **options), of_fairseq(task, [model], samples, **options)
+        search_ours(task, [model], samples, hypotheses=6, **options), search_fairseq(task, [model], samples, **options)
     )
 
 
-def test_drawn_translations_depend_on_the_seed_and_the_sentence_alone(sentence):
+def test_sampling_depends_on_seed_and_sentence_only(sentence):
     task, model = sentence
 
     def sampled(seed=1, pieces=None, hypotheses=None, **options):
         options = {"beam": 3, "max_len_b": 8, "sampling": True, "seed": seed, **options}
-        found = of_engine(task, [model], samples_of(task, pieces), hypotheses=hypotheses, **options)
+        found = search_ours(task, [model], samples_of(task, pieces), hypotheses=hypotheses, **options)
         return {number: [one["tokens"].tolist() for one in several] for number, several in found.items()}
 
     first = sampled()
@@ -290,11 +300,10 @@ def test_drawn_translations_depend_on_the_seed_and_the_sentence_alone(sentence):
     assert sampled(sampling_topk=1) == sampled(seed=2, sampling_topk=1) == sampled(seed=3, sampling_topp=1e-6)
 
 
-def test_all_under_way_finish_where_nothing_is_probable(sentence):
-    """A prefix that ends the sentence at once leaves one hypothesis only."""
+def test_prefix_with_end_of_sentence_only(sentence):
     task, model = sentence
     (sample,) = samples_of(task)
     ends = {int(number): torch.tensor([task.target_dictionary.eos()]) for number in sample["id"]}
-    found = of_engine(task, [model], samples_of(task), ends, beam=3, max_len_b=9)
+    found = search_ours(task, [model], samples_of(task), ends, beam=3, max_len_b=9)
     for several in found.values():
         assert [one["tokens"].tolist() for one in several] == [[2]] and several[0]["score"].isfinite()

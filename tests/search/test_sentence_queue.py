@@ -1,4 +1,4 @@
-"""Which sentences come next: batch after batch, or by turns where batches come as they are made."""
+"""Order of sentences: batch after batch, or alternating for live batches."""
 
 from types import SimpleNamespace
 
@@ -10,7 +10,7 @@ from docnmt_fairseq.search.sentence_queue import SentenceQueue
 
 
 class Decoder(SimpleNamespace):
-    """Remembers what was encoded."""
+    """Decoder that remembers what was encoded."""
 
     looks_back = False
 
@@ -27,7 +27,7 @@ def numbers(queue, count):
     return [sentence.number for sentence in queue.take(count)]
 
 
-def test_batches_go_one_after_another_and_are_encoded_when_they_are_needed():
+def test_batches_are_encoded_on_demand():
     decoder = Decoder(encoded=[])
     queue = SentenceQueue(iter([batch(0, 1, 3, 2), {}, batch(10, 5), batch(20, 9)]), decoder)
     assert numbers(queue, 2) == [1, 2] and decoder.encoded == [0]
@@ -35,13 +35,13 @@ def test_batches_go_one_after_another_and_are_encoded_when_they_are_needed():
     assert [numbers(queue, 9) for _ in range(3)] == [[10], [20], []]
 
 
-def test_none_now_is_not_the_end():
+def test_no_batch_at_present_is_not_the_end():
     queue = SentenceQueue(iter([None, batch(0, 1), None, batch(10, 1)]), Decoder(encoded=[]))
     assert [numbers(queue, 1) for _ in range(4)] == [[], [0], [], [10]]
 
 
 @pytest.mark.parametrize("live", [False, True])
-def test_what_comes_while_others_wait_takes_turns_where_it_is_live(live):
+def test_live_batches_alternate(live):
     decoder, come = Decoder(encoded=[]), [batch(0, *[5] * 6)]
     queue = SentenceQueue(iter(lambda: come.pop(0) if come else None, "never"), decoder, live)
     assert numbers(queue, 2) == [0, 1]
@@ -51,8 +51,7 @@ def test_what_comes_while_others_wait_takes_turns_where_it_is_live(live):
     assert found == (in_turns if live else [[2, 3], [4, 5], [10], [20, 21], [22], []])
 
 
-def test_the_device_is_asked_once_a_batch():
-    """Not for each sentence: a GPU would be waited for every time."""
+def test_device_is_read_once_per_batch():
     documents = SimpleNamespace(decoded_document=np.array([0, 0, 0, 1]))
     sample = batch(10, 5, 6, 7, 8)
     sample["net_input"]["layout"] = documents

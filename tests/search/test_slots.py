@@ -1,4 +1,4 @@
-"""What hypotheses look at, held in place: what was there before leaves nothing behind."""
+"""Decoder states by slot."""
 
 import numpy as np
 import torch
@@ -6,19 +6,19 @@ import torch
 from docnmt_fairseq.search.slots import SlotTensor, StepStates, TokenCache
 
 
-def test_a_shorter_sentence_in_the_place_of_a_longer_one_is_followed_by_zeros():
+def test_shorter_sentence_is_padded_with_zeros():
     held = SlotTensor()
     held.put(torch.ones(2, 3, 4), np.array([0, 1]))
     held.put(torch.full((1, 1, 4), 5.0), np.array([0]))
     assert held.seen()[0].tolist() == [[5.0] * 4, [0.0] * 4, [0.0] * 4] and (held.seen()[1] == 1).all()
-    held.put(torch.full((1, 5, 4), 7.0), np.array([2]))  # more room, in length and in slots
+    held.put(torch.full((1, 5, 4), 7.0), np.array([2]))  # longer, in a new slot
     assert held.seen().shape == (3, 5, 4)
     assert held.seen()[0, :, 0].tolist() == [5, 0, 0, 0, 0] and held.seen()[1, :, 0].tolist() == [1, 1, 1, 0, 0]
     held.keep(np.array([1, 0]))
     assert held.seen()[:, :, 0].tolist() == [[1, 1, 1], [5, 0, 0]]
 
 
-def test_states_of_earlier_steps_stay_where_there_is_more_room():
+def test_states_stay_when_the_capacity_grows():
     states = StepStates()
     for step in range(20):
         slots = 1 if step < 10 else 2
@@ -26,8 +26,8 @@ def test_states_of_earlier_steps_stay_where_there_is_more_room():
     assert states.of(0, np.zeros(20, dtype=np.int64))[:, 0].tolist() == list(range(20))
 
 
-def test_tokens_that_a_hypothesis_sees_stay_its_own_where_others_make_way():
-    """Of two sentences; the hypotheses of one all follow its first, so that it sees fewer tokens than the other's."""
+def test_visible_tokens_stay_when_others_are_dropped():
+    """Two sentences; all hypotheses of one continue its first, so it has fewer visible tokens than the other."""
     cache, expected = TokenCache(2, torch.device("cpu")), [[[], []], [[], []]]
     cache.clear(np.array([0, 1]))
     for number in range(40):

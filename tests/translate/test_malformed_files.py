@@ -26,7 +26,9 @@ def command(monkeypatch):
     return lambda *arguments: cli.main(["translate", "--path", "m", *map(str, arguments)])
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] * (n % 5 > 0)) for n, name in enumerate(CASES)]
+)
 def test_translation_or_one_line(name, command, tmp_path, capsys):
     ending, content = content_of(name)
     source, target = tmp_path / f"in.{ending}", tmp_path / "out"

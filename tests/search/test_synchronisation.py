@@ -1,4 +1,4 @@
-"""A step of a search waits for the device once: to read what may follow the hypotheses."""
+"""A search step synchronises with the device once, to read the candidates."""
 
 from collections import Counter
 
@@ -20,7 +20,7 @@ OPTIONS = {
 
 @pytest.mark.parametrize("options", OPTIONS)
 @pytest.mark.parametrize("name", ["conditional, block", "rnn gru"])
-def test_a_step_reads_once(name, options, data_bin):
+def test_step_reads_once(name, options, data_bin):
     _, task, model = ARCHITECTURES[name].build(data_bin)
     task.load_dataset("test")
     dataset = task.dataset("test")
@@ -34,4 +34,4 @@ def test_a_step_reads_once(name, options, data_bin):
     assert {len(hypotheses[0]["tokens"]) for _, hypotheses in found} == {19}
     reads = Counter(line.split(":")[0] for _, line in count.reads)
     assert reads.pop("search/candidates.py") == 19
-    assert sum(reads.values()) <= 7, reads  # of the batch, and where the room for tokens is used up
+    assert sum(reads.values()) <= 7, reads  # of the batch, and when the cache is full
