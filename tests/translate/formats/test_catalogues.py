@@ -1,4 +1,4 @@
-"""Messages of programs: gettext and XLIFF."""
+"""gettext and XLIFF."""
 
 import re
 
@@ -66,8 +66,14 @@ XLIFF2 = """\
 """
 
 
-@pytest.mark.parametrize("way", sorted(set(WAYS) - {"nothing"}))
-def test_messages_get_translations_and_keep_all_else(way):
+@pytest.mark.parametrize(
+    "way",
+    [
+        pytest.param(way, marks=[pytest.mark.slow] * (way not in ("backwards", "marks")))
+        for way in sorted(set(WAYS) - {"nothing"})
+    ],
+)
+def test_gettext_messages(way):
     found = through("po", PO, WAYS[way])[0].decode()
     file, original = polib.pofile(found), polib.pofile(PO)
     assert file.metadata == original.metadata and file.header == original.header
@@ -86,7 +92,7 @@ def test_messages_get_translations_and_keep_all_else(way):
     assert sorted(file.find("One file", msgctxt="menu").msgstr_plural) == [0, 1, 2]
 
 
-def test_messages_to_the_letter():
+def test_gettext_example():
     found, (lines,) = through("po", PO)
     assert lines == [
         "Hello you have new mails.", "Read them now!", "<p>", "One file", "files", "<p>", "First line.", "Second.",
@@ -100,7 +106,7 @@ def test_messages_to_the_letter():
     assert through("po", done)[0].decode() == done  # to the byte: all has a translation
 
 
-def test_other_character_sets_of_messages():
+def test_gettext_character_sets():
     text = PO.replace("UTF-8", "ISO-8859-1").replace("One file", "Für")
     found = through("po", text.encode("latin-1"))[0].decode("latin-1")
     assert 'msgstr[0] "FÜR"' in found
@@ -111,20 +117,26 @@ def test_other_character_sets_of_messages():
 
 
 @pytest.mark.parametrize("text", ["", PO.split("\n\n")[0].replace("; charset=UTF-8", "") + "\n\n"])
-def test_only_the_header_says_which_character_set(text):
+def test_gettext_header_sets_the_character_set(text):
     text += '# charset=koi8-r\nmsgid "Say charset=ISO-8859-1, M\u00fcller"\nmsgstr ""\n'
     found, (lines,) = through("po", text, lambda line: f"\u00dc {line}")
     assert lines == ["Say charset=ISO-8859-1, M\u00fcller"] and f'"\u00dc {lines[0]}"' in found.decode()
 
 
 @pytest.mark.parametrize("text", ["hello\n", 'msgid "a\n', "msgstr[x] 3\n", '{"a": 1}\n', 'msgid "a"\nmsgid "b"\n\x00'])
-def test_what_is_no_catalogue(text):
+def test_bad_gettext(text):
     with pytest.raises(InputError, match=r"x\.po"):
         through("po", text)
 
 
-@pytest.mark.parametrize("way", sorted(set(WAYS) - {"nothing"}))
-def test_segments_get_translations_with_the_same_codes(way):
+@pytest.mark.parametrize(
+    "way",
+    [
+        pytest.param(way, marks=[pytest.mark.slow] * (way not in ("backwards", "marks")))
+        for way in sorted(set(WAYS) - {"nothing"})
+    ],
+)
+def test_xliff_segments(way):
     for text in (XLIFF, XLIFF2):
         found = through("xliff", text, WAYS[way], languages=lambda: ("en", "de"))[0]
         expected = text.replace('srcLang="en"', 'srcLang="en" trgLang="de"').replace("initial", "translated")
@@ -142,7 +154,7 @@ def test_segments_get_translations_with_the_same_codes(way):
                 assert codes[0] == codes[1]
 
 
-def test_segments_to_the_letter():
+def test_xliff_example():
     found, (lines,) = through("xliff", XLIFF, languages=lambda: ("en", "de"))
     assert lines == ["Hello big wide world.", "Next.", "<p>", "Open & it"]
     text = found.decode()
@@ -164,7 +176,7 @@ PLURAL = "In {VAR_PLURAL, plural, =1 {one {x} item} other {# items}} here {Bob, 
 
 
 @pytest.mark.parametrize(("name", "form"), [("po", 'msgid "{}"\nmsgstr ""\n'), ("xliff", XLIFF_OF)])
-def test_what_a_program_fills_in_stays(name, form):
+def test_placeholders_stay(name, form):
     written = MESSAGE.replace("<", "&lt;") if name == "xliff" else MESSAGE
     found, (lines,) = through(name, form.replace("{}", written))
     assert lines == ["sent of to mails.", "See this now."]
@@ -185,7 +197,7 @@ def test_what_a_program_fills_in_stays(name, form):
         ('<source>One</source><target state="final">One</target>', True),
     ],
 )
-def test_a_copy_of_the_source_that_is_to_be_translated_is_no_translation(form, done):
+def test_xliff_copies_of_the_source(form, done):
     found, (lines,) = through("xliff", XLIFF_OF.replace("<source>{}</source>", form))
     assert lines == ([] if done else ["One"])
     assert ('<target state="translated">ONE</target>' in found.decode()) is not done
@@ -211,6 +223,6 @@ def test_bad_xml(text, message):
         through("xliff", text)
 
 
-def test_a_catalogue_without_messages_is_refused():
+def test_gettext_without_messages():
     with pytest.raises(InputError, match=r"x\.po"):
         through("po", "# nothing\n", WAYS["same"])

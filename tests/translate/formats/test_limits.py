@@ -1,4 +1,4 @@
-"""What is too much for a server is refused before time is spent on it; files on the command line may hold it."""
+"""Limits on the content of files."""
 
 import pytest
 
@@ -20,20 +20,20 @@ MANY = {
 
 
 @pytest.mark.parametrize("name", MANY)
-def test_much_to_read(name):
+def test_limits_per_sentence(name):
     content, told = MANY[name]
     through(name, content)
     with pytest.raises(TooLarge, match=f"x.{name}: more than {told}; divide it"):
         through(name, content, limits=FormatLimits(sentences=10))
 
 
-def test_much_markup_in_a_line():
+def test_limit_of_markup_in_a_line():
     with pytest.raises(TooLarge, match="200 marks of markup"):
         through("markdown", "![" * 201, limits=FormatLimits(sentences=10))
 
 
 @pytest.mark.parametrize("name", ["html", "markdown", "running", "srt"])
-def test_many_sentences(name):
+def test_limit_of_sentences(name):
     times = "00:00:01,000 --> 00:00:02,000\n" if name == "srt" else ""
     content = times + "One is here. " * 10 + "\n"
     assert through(name, content, WAYS["same"], limits=FormatLimits(sentences=10))[0] == content.encode()
@@ -41,8 +41,8 @@ def test_many_sentences(name):
         through(name, content, limits=FormatLimits(sentences=9))
 
 
-def test_many_spaces_and_segments_take_time_linear_in_their_number():
-    """Without an assertion on time: it would be minutes."""
+def test_linear_time():
+    """Quadratic time would take minutes."""
     text = "a" + " " * 300_000 + "b\nc\n"
     assert through("markdown", text, WAYS["same"])[0] == text.encode()
     segments = XLIFF.format("</source></trans-unit>\n<trans-unit><source>".join("1" * 30_000))
