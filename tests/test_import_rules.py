@@ -40,6 +40,7 @@ ORDER = [
         "errors",
         "fairseq_patches",
         "files",
+        "locks",
         "native",
         "options",
         "registry",

@@ -7,13 +7,13 @@ import os
 import zlib
 from itertools import chain, pairwise
 from pathlib import Path
-from secrets import token_hex
 from typing import Any, Callable, Dict, Optional, Sequence, Tuple
 
 import numpy as np
 
 from docnmt_fairseq.boundaries import paragraph_symbol
 from docnmt_fairseq.data.index import DocumentIndex, Lines, Marks, check_parallel, files_of, name_of, part_starts
+from docnmt_fairseq.locks import workplace
 
 ENDING = ".index.npy"
 COMBINED = ".combined"  # before it: of train, train1, … together
@@ -139,9 +139,9 @@ def _save(path: Path, about: np.ndarray, index: DocumentIndex, sides: Sequence[L
     head = np.zeros(HEADER, np.int32)
     head[: len(about)] = about
     head[len(about) + 1 : len(about) + 1 + len(lengths)] = lengths
-    partial, total = path.with_name(f".{path.name}.{token_hex(4)}"), 0  # several processes may write it
-    try:
-        with open(partial, "wb") as stream:
+    with workplace(path) as folder:
+        written, total = folder / path.name, 0
+        with open(written, "wb") as stream:
             shape = (HEADER + sum(lengths),)
             np.lib.format.write_array_header_1_0(stream, {"descr": "<i4", "fortran_order": False, "shape": shape})
             begin = stream.tell()
@@ -153,9 +153,7 @@ def _save(path: Path, about: np.ndarray, index: DocumentIndex, sides: Sequence[L
             head[len(about)] = _as_number(total)  # known only now
             stream.seek(begin)
             stream.write(head.data)
-        os.replace(partial, path)
-    finally:
-        partial.unlink(missing_ok=True)
+        os.replace(written, path)
 
 
 def _sum(table: np.ndarray) -> np.int32:

@@ -8,6 +8,7 @@ import pytest
 from fairseq.data import ConcatDataset, Dictionary, ListDataset
 from fairseq.data.indexed_dataset import MMapIndexedDataset
 
+from docnmt_fairseq import locks
 from docnmt_fairseq.corpus.data_bin import DictionaryNumbering, ItemWriter
 from docnmt_fairseq.data import index_cache
 from docnmt_fairseq.data.dataset import sentence_sizes
@@ -242,6 +243,6 @@ def test_a_folder_that_cannot_be_written_to(tmp_path, monkeypatch):
     def refuse(*given, **more):
         raise OSError(30, "Read-only file system")
 
-    monkeypatch.setattr(index_cache, "token_hex", refuse)
+    monkeypatch.setattr(locks.tempfile, "TemporaryDirectory", refuse)
     index, source, _ = read(tmp_path)
     assert values(index) == WANTED and source == [3, 2, 2, 2, 2, 2] and not (tmp_path / FILE).exists()
