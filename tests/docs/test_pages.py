@@ -23,7 +23,17 @@ OTHERS |= {"nnodes", "rdzv-backend", "rdzv-endpoint", "rdzv-id", "max-restarts"}
 OTHERS |= {"encoder-langtok", "decoder-langtok", "langtoks"}  # of fairseq's task of several languages
 OTHERS |= {"clear-fuzzy"}  # of gettext
 OTHERS |= {"pieces", "finished", "suite", "compare"}  # of benchmarks
-OTHERS |= {"gpus-per-node", "ntasks-per-node", "time", "signal", "batch", "array", "gpus", "requeue", "nodes"}  # of Slurm
+OTHERS |= {
+    "gpus-per-node",
+    "ntasks-per-node",
+    "time",
+    "signal",
+    "batch",
+    "array",
+    "gpus",
+    "requeue",
+    "nodes",
+}  # of Slurm
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
