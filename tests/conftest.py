@@ -44,7 +44,7 @@ EXPLICIT: set = {
     "tasks",
     "translate",
 }
-TRAINING = ("export", "models", "pretrained", "report", "serve", "tasks", "translate")  # folders whose tests do
+TRAINING = ("hub", "models", "report", "serve", "tasks", "translate")  # folders whose tests do
 
 
 def pytest_configure(config):

@@ -27,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     """Averages, and prints of what."""
     from docnmt_fairseq.errors import InputError
-    from docnmt_fairseq.export.average import average, last_checkpoints
+    from docnmt_fairseq.hub.average import average, last_checkpoints
 
     if args.last is not None:
         if len(args.paths) != 1 or not args.paths[0].is_dir():

@@ -184,8 +184,8 @@ def _write_tokenizer(folder, codes):
 
 def imported(folder, output, languages=LANGUAGES, codes=(None, None), **settings):
     """Imports a folder; returns where."""
-    from docnmt_fairseq.pretrained.importing import import_model
-    from docnmt_fairseq.pretrained.released import Request
+    from docnmt_fairseq.hub.importing import import_model
+    from docnmt_fairseq.hub.source import Request
 
     import_model(str(folder), Request(Path(folder), languages, codes), output, **settings)
     return output

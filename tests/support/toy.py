@@ -84,7 +84,8 @@ def with_other_words(data_bin, folder, side="tgt"):
 def as_prepared(data_bin, folder):
     """Copies a data-bin to what docnmt prepare would have written around it; returns the folder."""
     shutil.copytree(data_bin, folder / "data-bin")
-    options_ = {"source_lang": "src", "target_lang": "tgt", "tokenizer": "none", "truecase": False, "subwords": "none"}
+    options_ = {"source_lang": "src", "target_lang": "tgt", "tokenizer": "none", "truecase": False}
+    options_.update(subwords="none", joint=True)
     (folder / "manifest.json").write_text(json.dumps({"options": options_}))
     return folder
 

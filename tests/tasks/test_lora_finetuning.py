@@ -4,9 +4,8 @@ import pytest
 import torch
 
 from docnmt_fairseq.checkpoints import load_ensemble
-from docnmt_fairseq.export.sentence_level import SentenceTransformer
-from docnmt_fairseq.export.trained import TrainedModel
-from docnmt_fairseq.export.write import export
+from docnmt_fairseq.hub.exporting import TrainedModel, export
+from docnmt_fairseq.hub.sentence_level import SentenceTransformer
 from docnmt_fairseq.layers.lora import LoRALinear
 from docnmt_fairseq.search.options import SearchOptions
 from docnmt_fairseq.translate.translator import DocumentTranslator

@@ -15,7 +15,8 @@ from docnmt_fairseq.corpus.synth.document import Document, documents
 from docnmt_fairseq.corpus.synth.lexicon import build_lexicon
 from docnmt_fairseq.corpus.synth.options import SynthOptions
 from docnmt_fairseq.corpus.synth.table import Case, write_cases
-from docnmt_fairseq.files import atomic_folder, folder_lock
+from docnmt_fairseq.files import atomic_folder
+from docnmt_fairseq.locks import holding, in_folder
 
 SPLITS = ("train", "valid", "test")
 LEXICON = "lexicon.json"  # appears last: where it is, the corpus is whole
@@ -69,7 +70,7 @@ def write_corpus(options: SynthOptions, output: Path) -> CorpusReport:
             process writes it.
     """
     complete = output / ".complete"
-    with folder_lock(output):
+    with holding(in_folder(output), f"--output {output}"):
         try:
             with atomic_folder(complete) as folder:
                 report = _write(options, folder)

@@ -1,0 +1,1 @@
+"""Models of other projects: ``docnmt import`` and ``docnmt export``, and averages of checkpoints."""

@@ -1,0 +1,5 @@
+"""Families of models; importing the package registers them."""
+
+from docnmt_fairseq.registry import import_folder
+
+import_folder(__name__, __path__)

@@ -1,0 +1,256 @@
+"""fairseq's own Transformers: checkpoints of ``translation`` and ``translation_multi_simple_epoch``.
+
+Examples: WMT14, WMT16 and WMT19 models, M2M-100, NLLB-200 and mBART-50 as fairseq released them. fairseq's classes read
+the parameters, so that checkpoints of earlier versions work. Dictionaries and subword models are next to the
+checkpoint.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
+
+from fairseq.checkpoint_utils import load_checkpoint_to_cpu
+from fairseq.data import Dictionary
+from fairseq.data.multilingual.multilingual_utils import augment_dictionary, get_lang_tok
+from fairseq.models import build_model
+from fairseq.models.transformer import TransformerModelBase
+from omegaconf import OmegaConf
+from torch import Tensor
+
+import docnmt_fairseq
+from docnmt_fairseq.corpus.dictionaries import dictionary_errors
+from docnmt_fairseq.corpus.files import read_lines
+from docnmt_fairseq.corpus.subwords import CODES, SENTENCEPIECE, load_subword_model
+from docnmt_fairseq.errors import InputError, first_line
+from docnmt_fairseq.hub.base import FAMILIES, Family, ImportedModel, TextModels
+from docnmt_fairseq.hub.layout import OUTPUT, SIDES
+from docnmt_fairseq.hub.source import Request
+from docnmt_fairseq.hub.tensors import check_weight, load_safely
+from docnmt_fairseq.hub.vocabulary import BIAS, SPECIAL, Vocabulary
+
+TASKS = ("translation", "translation_multi_simple_epoch", "document_translation")
+MULTILINGUAL = TASKS[1]
+CODE_FILES = ("bpecodes", "bpe.codes", "code", "codes")  # BPE codes in released archives
+HUB_SUFFIXES = (".safetensors", ".bin", ".json", ".spm", ".model")
+CODES_TOKENIZER = "moses-escaped"  # tokenizer of fairseq's released models with BPE codes
+MAIN_DATA = "main"
+NLLB_SOURCES = ("<MINED_DATA>", "<MMT_BT_DATA>", "<SMT_BT_DATA>")  # tokens of NLLB-200's branch of fairseq
+
+
+@FAMILIES.register("fairseq")
+class FairseqCheckpoint(Family):
+    """Checkpoints of fairseq."""
+
+    def read(self, request: Request) -> ImportedModel:
+        """Returns the model."""
+        from docnmt_fairseq.models.transformer.stock import structure_of_transformer  # registers options
+
+        docnmt_fairseq.register()
+        path = _checkpoint(request.path)
+        cfg, state = _load(path)
+        task: Mapping[str, Any] = cfg.task if OmegaConf.is_config(cfg.task) else vars(cfg.task)
+        name = task.get("_name") or task.get("task")
+        if name not in TASKS:
+            raise InputError(f"{path}: the task {name} is not supported; supported are {', '.join(TASKS)}")
+        names = [code or language for code, language in zip(request.codes, request.languages)]
+        tokens: Tuple[Optional[str], Optional[str]] = (None, None)
+        languages = Languages.of_task(task, path) if name == MULTILINGUAL else None
+        if languages is not None:
+            known = {language: language for language in languages.names}
+            names = [request.language_token(side, known) for side in (0, 1)]
+            tokens = languages.tokens(*names)
+        dictionaries, dictionary_files = _dictionaries(path.parent, names)
+        for dictionary, side in zip(dictionaries, SIDES):
+            rows = len(state.get(f"{side}.embed_tokens.weight", ()))
+            if languages is not None and len(dictionary) < rows:
+                languages.add_to(dictionary)
+            if rows != len(dictionary):
+                raise InputError(
+                    f"{path}: {rows:,} {side} embeddings, but {len(dictionary):,} symbols in the dictionary"
+                )
+        model = _model(cfg, dictionaries, state, path)
+        try:
+            options = structure_of_transformer(model.cfg)
+        except InputError as error:
+            raise InputError(f"{path}: {error}") from None
+        special = {symbol: number for number, symbol in enumerate(SPECIAL)}
+        found = [
+            Vocabulary.of_rows(list(dictionary.symbols), special, file)
+            for dictionary, file in zip(dictionaries, dictionary_files)
+        ]
+        vocabularies = (found[0], found[1])
+        subwords = request.subwords or _subwords_next_to(path.parent)
+        parameters = _reordered(model.state_dict(), vocabularies)
+        options["output_bias"] = BIAS in parameters
+        positions = (int(model.cfg.max_source_positions), int(model.cfg.max_target_positions))
+        files = [path, *dict.fromkeys(dictionary_files), *([subwords] if subwords else [])]
+        text = _text(subwords, request.tokenizer, tokens)
+        listed = [] if languages is None else languages.names
+        return ImportedModel("fairseq", options, parameters, vocabularies, text, positions, files, listed)
+
+
+@dataclass(frozen=True)
+class Languages:
+    """Languages of ``translation_multi_simple_epoch`` and their tokens.
+
+    The task adds missing tokens to dictionaries in the order of its languages; ``--langtoks``, or ``--encoder-langtok``
+    and ``--decoder-langtok``, specify the first token of sentences.
+
+    Attributes:
+        task: configuration of the task.
+        names: all languages in the order of their tokens.
+        path: checkpoint in error messages.
+    """
+
+    task: Mapping[str, Any]
+    names: List[str]
+    path: Path
+
+    @classmethod
+    def of_task(cls, task: Mapping[str, Any], path: Path) -> "Languages":
+        """Returns the languages of a task, or those of its ``--lang-dict`` next to the checkpoint.
+
+        Raises:
+            InputError: the file is missing, or language tokens are in an unsupported place.
+        """
+        if task.get("lang_tok_replacing_bos_eos"):
+            raise InputError(f"{path}: --lang-tok-replacing-bos-eos is not supported")
+        names, listed = _names(task.get("langs")), task.get("lang_dict")
+        if listed and not names:
+            files = [file for file in (path.parent / Path(listed).name, Path(listed)) if file.is_file()]
+            if not files:
+                raise InputError(f"{path.parent}: {Path(listed).name}, the list of languages, is missing")
+            names = [line for line in read_lines(files[0]) if line]
+        pairs = _names(task.get("lang_pairs"))
+        return cls(task, names or sorted({language for pair in pairs for language in pair.split("-")}), path)
+
+    @property
+    def _style(self) -> str:
+        return self.task.get("lang_tok_style") or "multilingual"
+
+    def add_to(self, dictionary: Dictionary) -> None:
+        """Adds language tokens to a dictionary."""
+        specs = _names(self.task.get("langtoks_specs")) or [MAIN_DATA]
+        augment_dictionary(dictionary, self.names, self._style, specs, self.task.get("extra_data"))
+        if self.task.get("add_data_source_prefix_tags"):
+            for symbol in NLLB_SOURCES:
+                dictionary.add_symbol(symbol)
+
+    def tokens(self, source: str, target: str) -> Tuple[Optional[str], Optional[str]]:
+        """Returns the first token of source and target sentences.
+
+        Raises:
+            InputError: a model of several pairs without language tokens.
+        """
+        specs: Sequence[Optional[str]] = (self.task.get("langtoks") or {}).get(MAIN_DATA) or (
+            self.task.get("encoder_langtok"),
+            "tgt" if self.task.get("decoder_langtok") else None,
+        )
+        if not any(specs) and len(_names(self.task.get("lang_pairs"))) > 1:
+            raise InputError(
+                f"{self.path}: several language pairs without language tokens (--langtoks, --encoder-langtok, "
+                "--decoder-langtok): the target language is unknown"
+            )
+        first, second = specs
+        return (
+            self._token(source if first and first.startswith("src") else target, first),
+            self._token(target, second),
+        )
+
+    def _token(self, language: str, spec: Optional[str]) -> Optional[str]:
+        return get_lang_tok(language, self._style, spec) if spec else None
+
+
+def _names(names: Any) -> List[str]:
+    return names.split(",") if isinstance(names, str) else list(names or ())
+
+
+def _checkpoint(path: Path) -> Path:
+    if path.suffix in HUB_SUFFIXES and path.is_file():
+        raise InputError(f"{path}: not a checkpoint of fairseq; for a model of the hub give the folder {path.parent}")
+    if path.is_file():
+        return path
+    found = sorted(path.glob("*.pt"))
+    if len(found) != 1:
+        names = f"{len(found)} checkpoints (*.pt)" if found else "no config.json and no checkpoint (*.pt)"
+        raise InputError(f"{path}: {names}; give a checkpoint, or a folder with one")
+    return found[0]
+
+
+def _load(path: Path) -> Tuple[Any, Dict[str, Tensor]]:
+    """Returns configuration and parameters of a checkpoint."""
+    content = load_safely(path)
+    model = content.get("model") if isinstance(content, dict) else None
+    if not isinstance(model, dict) or not (content.get("cfg") or content.get("args")):
+        raise InputError(f"{path}: not a checkpoint of fairseq (model, and args or cfg)")
+    try:
+        checkpoint = load_checkpoint_to_cpu(str(path))
+    except Exception as error:  # any content
+        raise InputError(f"{path}: not a checkpoint of fairseq ({type(error).__name__}: {first_line(error)})") from None
+    for name, value in checkpoint["model"].items():
+        check_weight(path, name, value)
+    return checkpoint["cfg"], checkpoint["model"]
+
+
+def _dictionaries(folder: Path, names: List[str]) -> Tuple[List[Dictionary], List[Path]]:
+    """Returns the dictionaries of source and target and their files."""
+    files = [folder / f"dict.{name}.txt" for name in names]
+    if not all(path.is_file() for path in files):
+        joint = sorted(path for path in folder.glob("*dict*.txt") if not path.name.startswith("dict."))
+        joint = joint or ([folder / "dict.txt"] if (folder / "dict.txt").is_file() else [])
+        if len(joint) != 1:
+            raise InputError(f"{folder}: {files[0].name} and {files[1].name}, or one joint dictionary, are missing")
+        files = [joint[0]] * 2
+    dictionaries = []
+    for path in files:
+        with dictionary_errors(path):
+            dictionaries.append(Dictionary.load(str(path)))
+    return dictionaries, files
+
+
+def _model(cfg: Any, dictionaries: List[Dictionary], state: Dict[str, Tensor], path: Path) -> TransformerModelBase:
+    """Returns fairseq's model with its parameters."""
+    task = SimpleNamespace(source_dictionary=dictionaries[0], target_dictionary=dictionaries[1])
+    try:
+        model = build_model(cfg.model, task, from_checkpoint=True)
+        model.load_state_dict(state, strict=True, model_cfg=cfg.model)
+    except Exception as error:  # parameters of another model
+        raise InputError(f"{path}: parameters do not match the configuration: {first_line(error)}") from None
+    if not isinstance(model, TransformerModelBase) or getattr(model, "classification_heads", None):
+        raise InputError(f"{path}: {type(model).__name__} is not supported; only Transformers are")
+    if model.cfg.decoder.normalize_before and model.decoder.layer_norm is None:
+        raise InputError(f"{path}: pre-norm without a final layer norm (before 2018) is not supported")
+    return model
+
+
+def _reordered(state: Dict[str, Tensor], vocabularies: Tuple[Vocabulary, Vocabulary]) -> Dict[str, Tensor]:
+    """Returns the parameters with rows for new symbols; tied tables stay tied."""
+    source, target = vocabularies
+    tables = {"encoder.embed_tokens.weight": source, "decoder.embed_tokens.weight": target, OUTPUT: target}
+    made: Dict[int, Tensor] = {}
+    found = {}
+    for name, value in state.items():
+        if not name.endswith((".version", "._float_tensor")):
+            reordered = made.setdefault(value.data_ptr(), tables[name].reorder(value)) if name in tables else value
+            found[name] = reordered
+    bias = target.output_bias(None)
+    return found if bias is None else {**found, BIAS: bias}
+
+
+def _text(file: Optional[Path], tokenizer: Optional[str], tokens: Tuple[Optional[str], Optional[str]]) -> TextModels:
+    """Returns the steps from text to symbols."""
+    if file is None:
+        return TextModels("none", (), tokenizer or "none", tokens)
+    if file.suffix in (".model", ".spm"):
+        load_subword_model(file)
+        return TextModels(SENTENCEPIECE, (file, file), tokenizer or "none", tokens)
+    return TextModels(CODES, (file, file), tokenizer or CODES_TOKENIZER, tokens)
+
+
+def _subwords_next_to(folder: Path) -> Optional[Path]:
+    found = [folder / name for name in CODE_FILES if (folder / name).is_file()]
+    found += sorted([*folder.glob("*.model"), *folder.glob("*.spm")])
+    if len(found) > 1:
+        raise InputError(f"{folder}: several subword models; choose one with --subwords")
+    return found[0] if found else None

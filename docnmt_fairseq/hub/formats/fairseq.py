@@ -1,0 +1,53 @@
+"""Checkpoint of fairseq for inference: parameters and configuration without the state of the training."""
+
+import io
+from pathlib import Path
+from typing import Any, Dict
+
+from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.files import write_bytes
+from docnmt_fairseq.hub.exporting import EXPORT_FORMATS, ExportFormat, TrainedModel
+
+HISTORY = ("criterion_name", "optimizer_name", "num_updates")  # updates determine how many sentences are selected
+
+
+@EXPORT_FORMATS.register("fairseq")
+class FairseqCheckpoint(ExportFormat):
+    """Checkpoint in float32 of any model, with merged low-rank updates."""
+
+    help = "checkpoint for inference, of any model"
+    folder = False
+
+    def write(self, trained: TrainedModel, output: Path, precision: str) -> None:
+        """See :class:`ExportFormat`."""
+        import torch
+
+        if precision != "float32":
+            raise InputError(f"--precision {precision}: not for checkpoints; use docnmt translate --precision")
+        if trained.without_context:
+            raise InputError("--without-context: not for checkpoints; use --format huggingface or ctranslate2")
+        stream = io.BytesIO()  # independent of the file name, which torch.save would store
+        torch.save(_state(trained), stream)
+        write_bytes(output, stream.getvalue())
+
+
+def _state(trained: TrainedModel) -> Dict[str, Any]:
+    """Returns what fairseq's loader needs of a checkpoint."""
+    from omegaconf import OmegaConf
+
+    from docnmt_fairseq.checkpoints import read_checkpoint
+    from docnmt_fairseq.models.transformer.lora import merged_options
+
+    original = read_checkpoint(trained.ensemble.paths[0])
+    last = original["optimizer_history"][-1]
+    cfg: Any = OmegaConf.to_container(original["cfg"], resolve=True, enum_to_str=True)
+    parameters = trained.ensemble.model.state_dict(keep_vars=True)  # keeps shared parameters shared
+    history = {name: last[name] for name in HISTORY if name in last}
+    return {
+        "args": None,
+        "cfg": {**cfg, "model": merged_options(cfg["model"])},
+        "model": {name: value.detach() for name, value in parameters.items()},
+        "task_state": original.get("task_state", {}),
+        "optimizer_history": [{**history, "lr_scheduler_state": {}}],
+        "extra_state": {"train_iterator": {"epoch": 1, "iterations_in_epoch": 0}},
+    }

@@ -1,0 +1,193 @@
+"""``docnmt import`` from end to end.
+
+The result looks like the output of ``docnmt prepare`` with a checkpoint, so that all commands take it: ``--path
+FOLDER/checkpoint.pt --data FOLDER``, ``docnmt prepare --reuse FOLDER``. The manifest describes model and origin.
+"""
+
+import json
+import warnings
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Dict, Iterator, Mapping, Optional, Tuple
+
+import torch
+from fairseq import options
+from fairseq.dataclass.utils import convert_namespace_to_omegaconf
+from omegaconf import OmegaConf
+
+import docnmt_fairseq
+from docnmt_fairseq import __version__
+from docnmt_fairseq.corpus.bpe_codes import bpe_encoder
+from docnmt_fairseq.corpus.config import PrepareConfig
+from docnmt_fairseq.corpus.data_bin import DATA_BIN, write_language_tokens
+from docnmt_fairseq.corpus.pipeline import SidePipeline
+from docnmt_fairseq.corpus.prepared import CHECKPOINT, IMPORTED, MANIFEST
+from docnmt_fairseq.corpus.subwords import CODES
+from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.files import atomic_folder, copy_file, sha256
+from docnmt_fairseq.hub import families  # noqa: F401  (registers them)
+from docnmt_fairseq.hub.base import FAMILIES, Family, ImportedModel
+from docnmt_fairseq.hub.layout import SIDES
+from docnmt_fairseq.hub.source import CONFIG, LocalModel, Request, find
+from docnmt_fairseq.options import flag_of
+
+DOCUMENT, STOCK = ("document_transformer", "transformer")
+TASKS = {DOCUMENT: "document_translation", STOCK: "translation"}
+STOCK_VALUES = {"sinusoids": "fairseq", "decoder_start": "eos", "output_bias": False}  # fixed in fairseq's Transformer
+FAIRSEQ_VERSION = 3.0  # parameter "version" of encoder and decoder in fairseq's checkpoints
+
+
+def import_model(
+    source: str, request: Request, output: Path, revision: Optional[str] = None, architecture: str = DOCUMENT
+) -> Dict[str, Any]:
+    """Imports a model and returns the manifest of the output folder.
+
+    Args:
+        source: folder, file, or name on the hub.
+        request: request; its path is set here.
+        output: output folder.
+        revision: revision on the hub.
+        architecture: ``document_transformer``, or fairseq's own ``transformer``.
+
+    Raises:
+        InputError: the output exists; the model cannot be read, or expressed in the architecture.
+    """
+    if request.languages[0] == request.languages[1]:
+        raise InputError("--source-lang and --target-lang must differ")
+    if output.exists():
+        raise InputError(f"--output {output}: exists; remove it, or choose another folder")
+    local = find(source, revision)
+    request = replace(request, path=local.path)
+    family = family_of(request)
+    if type(family) is not FAMILIES["fairseq"] and (request.subwords or request.tokenizer):
+        raise InputError("--subwords, --tokenizer: for checkpoints of fairseq only; this model has its own")
+    model = family.read(request)
+    with atomic_folder(output) as folder:
+        _write_text_models(model, request.languages, folder)
+        write_language_tokens(folder / DATA_BIN, dict(zip(request.languages, model.text.language_tokens)))
+        save_checkpoint(model, request.languages, (output / DATA_BIN).absolute(), folder / CHECKPOINT, architecture)
+        manifest = _manifest(model, request.languages, folder, source, local, architecture)
+        content = json.dumps(manifest, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
+        (folder / MANIFEST).write_text(content, encoding="utf-8")
+    return manifest
+
+
+def family_of(request: Request) -> Family:
+    """Returns the family that reads a model.
+
+    Raises:
+        InputError: its ``model_type`` is not supported.
+    """
+    config = request.config() if request.path.is_dir() else {}
+    kind = str(config.get("model_type")) if config else "fairseq"
+    if kind not in FAMILIES:
+        known = ", ".join(name for name in FAMILIES.names() if name != "fairseq")
+        raise InputError(f"{request.path / CONFIG}: model_type {kind} is not supported; supported are {known}")
+    return FAMILIES[kind]()
+
+
+def _write_text_models(model: ImportedModel, languages: Tuple[str, str], folder: Path) -> None:
+    for file, language in zip(model.text.files, languages):
+        if model.text.subwords == CODES:
+            bpe_encoder(file)  # checks the file
+        pipeline = SidePipeline(language, subwords=model.text.subwords, joint=model.joint)
+        copy_file(file, folder / "models" / str(pipeline.subword_file))
+    for vocabulary, language in zip(model.vocabularies, languages):
+        for place in ("models", DATA_BIN):
+            vocabulary.write(folder / place / f"dict.{language}.txt")
+
+
+def _manifest(
+    model: ImportedModel, languages: Tuple[str, str], folder: Path, source: str, local: LocalModel, architecture: str
+) -> Dict[str, Any]:
+    text = model.text
+    settings = PrepareConfig(
+        *languages,
+        output=folder,
+        tokenizer=text.tokenizer,
+        subwords=text.subwords,
+        vocab_size=len(model.vocabularies[0].symbols),
+        joint=model.joint,
+        source_lang_token=text.language_tokens[0],
+        target_lang_token=text.language_tokens[1],
+    )
+    imported: Mapping[str, Any] = {
+        "family": model.family,
+        "from": source,
+        "revision": local.revision,
+        "licence": local.licence,
+        "files": {path.name: sha256(path) for path in model.files},
+        "architecture": architecture,
+        "structure": dict(model.options),
+        "positions": list(model.positions),
+        "languages": model.languages,
+    }
+    return {
+        IMPORTED: imported,
+        "counts": {},
+        "inputs": {},
+        "models": {path.name: sha256(path) for path in sorted((folder / "models").iterdir())},
+        "options": settings.as_options(),
+        "versions": {"docnmt_fairseq": __version__},
+    }
+
+
+def save_checkpoint(
+    model: ImportedModel, languages: Tuple[str, str], data: Path, path: Path, architecture: str = DOCUMENT
+) -> None:
+    """Writes the checkpoint of a model before its first update.
+
+    Args:
+        model: model.
+        languages: source and target language.
+        data: data-bin.
+        path: output file.
+        architecture: architecture.
+
+    Raises:
+        InputError: fairseq's Transformer cannot compute the model.
+    """
+    docnmt_fairseq.register()
+    settings = dict(model.options) if architecture == DOCUMENT else _stock_options(model.options)
+    command = [str(data), "--task", TASKS[architecture], "--arch", architecture, "--optimizer", "adam"]
+    command += ["--source-lang", languages[0], "--target-lang", languages[1]]
+    command += ["--max-source-positions", str(model.positions[0]), "--max-target-positions", str(model.positions[1])]
+    args = options.parse_args_and_arch(options.get_training_parser(), [*command, *_flags(settings)])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of hydra
+        complete = convert_namespace_to_omegaconf(args)
+    cfg: Dict[str, Any] = OmegaConf.to_container(complete, resolve=True, enum_to_str=True)  # type: ignore[assignment]
+    cfg["common"]["user_dir"] = None
+    history = {"criterion_name": "CrossEntropyCriterion", "optimizer_name": "FairseqAdam"}
+    state = {
+        "args": None,
+        "cfg": cfg,
+        "model": {**model.state, **{f"{side}.version": torch.tensor([FAIRSEQ_VERSION]) for side in SIDES}},
+        "criterion": None,
+        "optimizer_history": [{**history, "lr_scheduler_state": {}, "num_updates": 0}],
+        "task_state": {},
+        "extra_state": {"train_iterator": {"epoch": 1, "iterations_in_epoch": 0}, "val_loss": None},
+        "last_optimizer_state": None,
+    }
+    path.parent.mkdir(parents=True, exist_ok=True)
+    torch.save(state, path)
+
+
+def _stock_options(given: Mapping[str, Any]) -> Dict[str, Any]:
+    """Returns options of fairseq's Transformer."""
+    found = dict(given)
+    unsupported = [name for name, value in STOCK_VALUES.items() if found.pop(name, value) != value]
+    unsupported += ["activation_fn"] if found.get("activation_fn") == "swish" else []
+    if unsupported:
+        names = ", ".join(f"{flag_of(name)} {given[name]}" for name in unsupported)
+        raise InputError(f"--architecture {STOCK}: the model needs {names}; use {DOCUMENT}")
+    found["encoder_learned_pos"] = found.pop("word_positions", "sinusoidal") == "learned"
+    return found
+
+
+def _flags(settings: Mapping[str, Any]) -> Iterator[str]:
+    for name, value in settings.items():
+        if not isinstance(value, bool):
+            yield from (flag_of(name), str(value))
+        elif value:
+            yield flag_of(name)

@@ -1,0 +1,150 @@
+"""Models to import: request, and location: folder, file, or name on the Hugging Face hub."""
+
+import re
+from dataclasses import dataclass
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import Any, Dict, Iterable, Mapping, Optional, Tuple
+
+from docnmt_fairseq.errors import InputError, first_line
+from docnmt_fairseq.files import parse_json
+
+CONFIG = "config.json"
+HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+")
+CARD = "README.md"
+PATTERNS = ["*.json", "*.spm", "*.model", "*.safetensors", CARD]  # downloaded files
+PICKLES, CUSTOM_TOKENIZER = "pytorch_model*.bin", "tokenization_*.py"
+
+
+@dataclass(frozen=True)
+class Request:
+    """Model to import.
+
+    Attributes:
+        path: folder in the format of the hub; for fairseq's models a checkpoint, or a folder with one.
+        languages: source and target language, as the data-bin names them.
+        codes: names of the languages in the model, if they differ.
+        subwords: file of the subword model; None: find it next to the checkpoint.
+        tokenizer: tokenizer before subwords; None: the default of the family.
+    """
+
+    path: Path
+    languages: Tuple[str, str]
+    codes: Tuple[Optional[str], Optional[str]] = (None, None)
+    subwords: Optional[Path] = None
+    tokenizer: Optional[str] = None
+
+    def config(self) -> Dict[str, Any]:
+        """Returns the content of ``config.json``; empty without one."""
+        path = self.path / CONFIG
+        return read_json(path) if path.is_file() else {}
+
+    def file(self, name: str) -> Path:
+        """Returns a file of the folder.
+
+        Raises:
+            InputError: it is missing.
+        """
+        path = self.path / name
+        if not path.is_file():
+            raise InputError(f"{self.path}: {name} is missing; give the whole folder of the model")
+        return path
+
+    def language_token(self, side: int, tokens: Mapping[str, str]) -> str:
+        """Returns the token of the source (0) or target (1) language.
+
+        Args:
+            side: side.
+            tokens: tokens by the model's name of the language.
+
+        Raises:
+            InputError: the language is missing or ambiguous.
+        """
+        wanted = self.codes[side] or self.languages[side]
+        if wanted in tokens:
+            return tokens[wanted]
+        similar = [code for code in tokens if code.split("_")[0] == wanted]
+        if len(similar) == 1:
+            return tokens[similar[0]]
+        option, known = ("--source-code", "--target-code")[side], ", ".join(sorted(similar or tokens)[:20])
+        raise InputError(f"{option} {wanted}: missing or ambiguous; languages of the model: {known}")
+
+
+@dataclass(frozen=True)
+class LocalModel:
+    """Model on this machine.
+
+    Attributes:
+        path: folder or checkpoint.
+        revision: commit on the hub; None for local models.
+    """
+
+    path: Path
+    revision: Optional[str] = None
+
+    @property
+    def licence(self) -> Optional[str]:
+        """Returns the licence stated in the header of the model card."""
+        card = (self.path if self.path.is_dir() else self.path.parent) / CARD
+        parts = card.read_text(encoding="utf-8", errors="replace").split("---\n", 2) if card.is_file() else []
+        header = parts[1] if len(parts) == 3 and not parts[0].strip() else ""
+        stated = re.search(r"^license:\s*(?:-\s*)?(.+?)\s*$", header, re.MULTILINE)
+        return stated.group(1).strip("\"'") if stated else None
+
+
+def find(name: str, revision: Optional[str] = None) -> LocalModel:
+    """Returns a model, downloaded from the hub if necessary.
+
+    Args:
+        name: folder or file, otherwise ``OWNER/MODEL`` on the hub.
+        revision: branch, tag or commit on the hub.
+
+    Raises:
+        InputError: it does not exist, or has a tokenizer in Python code.
+    """
+    path = Path(name)
+    if name and path.exists():
+        if revision is not None:
+            raise InputError(f"--revision {revision}: {name} is a local path, not a name on the hub")
+        if path.is_dir():
+            _check_no_code(name, [file.name for file in path.glob("*.py")])
+        return LocalModel(path)
+    if not HUB_NAME.fullmatch(name):
+        raise InputError(f"SOURCE {name!r}: not a folder, a file, or a name on the hub (OWNER/MODEL)")
+    try:
+        from huggingface_hub import HfApi, snapshot_download
+    except ImportError as error:
+        hint = "pip install 'docnmt_fairseq[pretrained]'"
+        raise InputError(f"SOURCE {name}: not a folder; to download it from the hub, {hint}") from error
+    try:
+        about = HfApi().model_info(name, revision=revision)
+        files = [sibling.rfilename for sibling in about.siblings or []]
+        _check_no_code(name, files)
+        safe = any(file.endswith(".safetensors") for file in files)
+        folder = snapshot_download(name, revision=about.sha, allow_patterns=PATTERNS if safe else [*PATTERNS, PICKLES])
+    except InputError:
+        raise
+    except Exception as error:  # network, hub, disk: no common class
+        raise InputError(f"SOURCE {name}: not a folder, and download failed: {first_line(error)}") from None
+    return LocalModel(Path(folder), about.sha)
+
+
+def _check_no_code(name: str, files: Iterable[str]) -> None:
+    code = [file for file in files if fnmatch(file, CUSTOM_TOKENIZER)]
+    if code:
+        raise InputError(f"SOURCE {name}: its tokenizer is Python code, {code[0]}, which is not executed")
+
+
+def read_json(path: Path) -> Dict[str, Any]:
+    """Returns the object of a JSON file.
+
+    Raises:
+        InputError: it cannot be read as an object.
+    """
+    try:
+        content = parse_json(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path}: cannot be read as JSON: {error}") from error
+    if not isinstance(content, dict):
+        raise InputError(f"{path}: not a JSON object")
+    return content

@@ -1,1 +1,0 @@
-"""Released pretrained models as models of this package: ``docnmt import``."""

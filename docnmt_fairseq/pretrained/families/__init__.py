@@ -1,5 +1,0 @@
-"""The families of released models, one a file; importing the package registers them."""
-
-from docnmt_fairseq.registry import import_folder
-
-import_folder(__name__, __path__)

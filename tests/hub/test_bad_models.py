@@ -1,0 +1,267 @@
+"""Damaged, unsafe and unsupported models are rejected, and nothing is written."""
+
+import json
+import os
+import shutil
+from fnmatch import fnmatch
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from docnmt_fairseq.cli import main
+from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.hub.source import LocalModel
+from tests.support.pretrained import (
+    LANGUAGES,
+    changed,
+    imported,
+    marian_folder,
+    multilingual_folder,
+    refused,
+    train_sentencepiece,
+)
+
+CODES = ("eng_Latn", "deu_Latn")
+
+
+@pytest.fixture(scope="module")
+def marian(tmp_path_factory):
+    """A MarianMT model."""
+    folder = tmp_path_factory.mktemp("marian")
+    marian_folder(folder)
+    return folder
+
+
+@pytest.fixture
+def copy(marian, tmp_path):
+    """A copy of the MarianMT model to be damaged."""
+    return shutil.copytree(marian, tmp_path / "released")
+
+
+@pytest.fixture(scope="module")
+def nllb(tmp_path_factory):
+    """An NLLB-200 model."""
+    folder = tmp_path_factory.mktemp("nllb")
+    multilingual_folder(folder, "nllb", saved_tokenizer=True)
+    return folder
+
+
+@pytest.mark.parametrize("name", ["source.spm", "target.spm", "vocab.json", "model.safetensors"])
+def test_missing_file(copy, name):
+    (copy / name).unlink()
+    refused(copy, name)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"model_type": "t5"},
+        {"activation_function": "mish"},
+        {"encoder_attention_heads": 3},
+        {"d_model": "16"},
+        {"normalize_before": True},
+        {"encoder_layers": 3},
+        {"encoder_layers": 1},
+        {"encoder_ffn_dim": 25},
+        {"vocab_size": 7},
+    ],
+    ids=str,
+)
+def test_configuration_of_another_model(copy, values):
+    changed(copy / "config.json", **values)
+    refused(copy, "")
+
+
+def test_vocabulary_of_another_model(copy):
+    ids = json.loads((copy / "vocab.json").read_text(encoding="utf-8"))
+    first, second = [symbol for symbol in ids if "<" not in symbol][:2]
+    for number in (ids[second], 4000):
+        changed(copy / "vocab.json", **{first: number})
+        refused(copy, "vocab.json")
+
+
+@pytest.mark.parametrize(
+    "name, content",
+    [("config.json", b"{"), ("target.spm", b"no model"), ("model.safetensors", b"x" * 99)],
+)
+def test_damaged_file(copy, name, content):
+    (copy / name).write_bytes(content)
+    refused(copy, name)
+
+
+def test_subword_model_of_another_language(copy):
+    train_sentencepiece(copy / "target.spm", ["кошка сидела на ковре .", "собака лает на серую кошку ."], 60)
+    refused(copy, "target.spm")
+
+
+class Executing:
+    """Makes a folder when it is unpickled."""
+
+    def __init__(self, folder):
+        self.folder = folder
+
+    def __reduce__(self):
+        return os.mkdir, (str(self.folder),)
+
+
+@pytest.mark.parametrize("name", ["pytorch_model.bin", "model.pt"])
+def test_code_in_a_file_is_not_executed(copy, tmp_path, name):
+    (copy / "model.safetensors").unlink()
+    torch.save({"weight": Executing(tmp_path / "made")}, copy / name)
+    if name == "model.pt":
+        (copy / "config.json").unlink()
+    refused(copy, "code")
+    assert not (tmp_path / "made").exists()
+
+
+def test_pickles_and_models_in_several_files(marian, copy, tmp_path):
+    from safetensors.torch import load_file, save_file
+
+    tensors = load_file(copy / "model.safetensors")
+    imported(marian, tmp_path / "one")
+    (copy / "model.safetensors").unlink()
+    torch.save(tensors, copy / "pytorch_model.bin")
+    imported(copy, tmp_path / "two")
+    (copy / "pytorch_model.bin").unlink()
+    names = sorted(tensors)
+    files = {f"model-0000{number}-of-00002.safetensors": names[number - 1 :: 2] for number in (1, 2)}
+    for file, held in files.items():
+        save_file({name: tensors[name] for name in held}, copy / file)
+    index = {"weight_map": {name: file for file, held in files.items() for name in held}}
+    (copy / "model.safetensors.index.json").write_text(json.dumps(index))
+    imported(copy, tmp_path / "three")
+    states = [
+        torch.load(tmp_path / one / "checkpoint.pt", weights_only=True)["model"] for one in ("one", "two", "three")
+    ]
+    for state in states[1:]:
+        assert state.keys() == states[0].keys()
+        assert all(torch.equal(state[name], value) for name, value in states[0].items())
+    next(iter(copy.glob("model-00002*"))).unlink()
+    refused(copy, "model-00002-of-00002.safetensors")
+
+
+def test_quantised_and_infinite_weights(copy):
+    from safetensors.torch import load_file, save_file
+
+    tensors = load_file(copy / "model.safetensors")
+    save_file({name: value.to(torch.int8) for name, value in tensors.items()}, copy / "model.safetensors")
+    refused(copy, "int8")
+    tensors["model.encoder.layers.1.fc1.bias"][3] = float("nan")
+    save_file(tensors, copy / "model.safetensors")
+    refused(copy, "fc1.bias")
+
+
+def test_files_that_are_not_checkpoints(copy, tmp_path):
+    with pytest.raises(InputError):
+        imported(copy / "model.safetensors", tmp_path / "imported")
+    place = tmp_path / "place" / "model.pt"
+    place.parent.mkdir()
+    for content in ({"a": torch.ones(1)}, {"model": {"a": torch.ones(1)}}, [1], {"model": 1, "cfg": {"a": 1}}):
+        torch.save(content, place)
+        refused(place.parent, "model.pt")
+
+
+def test_unknown_names(marian, tmp_path, monkeypatch):
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.chdir(marian)
+    for name in ("", "no/such/folder", "nobody/no-such-model"):
+        with pytest.raises(InputError, match="SOURCE"):
+            imported(name, tmp_path / "imported")
+
+
+@pytest.mark.parametrize("safe", [True, False])
+def test_only_necessary_files_are_downloaded(marian, tmp_path, monkeypatch, safe):
+    import huggingface_hub
+
+    asked = {}
+    files = ["model.safetensors", "pytorch_model.bin", "rust_model.ot"][0 if safe else 1 :]
+
+    def model_info(self, name, revision=None):
+        return SimpleNamespace(sha="c0ffee", siblings=[SimpleNamespace(rfilename=file) for file in files])
+
+    def snapshot_download(name, **options):
+        asked.update(options, name=name)
+        return str(marian)
+
+    monkeypatch.setattr(huggingface_hub.HfApi, "model_info", model_info)
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", snapshot_download)
+    imported("owner/model", tmp_path / "imported", revision="v1")
+    assert (asked["name"], asked["revision"]) == ("owner/model", "c0ffee")
+    downloaded = [file for file in files if any(fnmatch(file, pattern) for pattern in asked["allow_patterns"])]
+    assert downloaded == (["model.safetensors"] if safe else ["pytorch_model.bin"])
+    about = json.loads((tmp_path / "imported" / "manifest.json").read_text())["imported"]
+    assert (about["from"], about["revision"]) == ("owner/model", "c0ffee")
+    files.append("tokenization_own.py")
+    with pytest.raises(InputError, match=r"tokenization_own\.py"):
+        imported("owner/model", tmp_path / "other")
+
+
+def test_command(marian, tmp_path, capsys):
+    command = ["import", str(marian), "-s", "en", "-t", "de", "--output", str(tmp_path / "new")]
+    assert main(command) == 0
+    output = capsys.readouterr().out
+    assert "marian" in output and "apache-2.0" in output and str(tmp_path / "new") in output
+    manifest = json.loads((tmp_path / "new" / "manifest.json").read_text())
+    about = manifest["imported"]
+    assert set(about["files"]) == {"config.json", "vocab.json", "source.spm", "target.spm", "model.safetensors"}
+    assert about["licence"] == "apache-2.0" and about["positions"] == [64, 64]
+    assert (manifest["options"]["source_lang"], manifest["options"]["target_lang"]) == LANGUAGES
+    assert main(command) == 2 and "--output" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("card", "licence"),
+    [
+        ("---\nlanguage: en\nlicense: mit\n---\ntext", "mit"),
+        ("---\nlicense:\n- mit\n---\n", "mit"),
+        ("license: mit", None),
+    ],
+)
+def test_licence_of_the_model_card(tmp_path, card, licence):
+    (tmp_path / "README.md").write_text(card)
+    assert LocalModel(tmp_path).licence == licence
+
+
+def test_unknown_and_ambiguous_languages(nllb, tmp_path):
+    refused(nllb, "--source-code en")
+    refused(nllb, "--target-code zho", codes=("eng_Latn", "zho"))
+    refused(nllb, "--target-lang", languages=("de", "de"))
+    folder = shutil.copytree(nllb, tmp_path / "released")
+    (folder / "tokenizer.json").unlink()
+    refused(folder, "language tokens", codes=CODES)
+
+
+def test_mbart_50_is_distinguished_from_mbart_25(tmp_path):
+    folder = tmp_path / "released"
+    multilingual_folder(folder, "mbart")
+    changed(folder / "tokenizer_config.json", tokenizer_class="MBartTokenizer")
+    refused(folder, "mBART-25")
+    (folder / "tokenizer_config.json").unlink()
+    imported(folder, tmp_path / "by_languages")
+    codes = json.loads((folder / "special_tokens_map.json").read_text())["additional_special_tokens"][:25]
+    changed(folder / "special_tokens_map.json", additional_special_tokens=codes)
+    refused(folder, "mBART-25")
+    changed(folder / "config.json", tokenizer_class="MBart50Tokenizer")
+    imported(folder, tmp_path / "by_configuration")
+
+
+def test_relatives_with_language_tokens_in_other_places(nllb, tmp_path):
+    folder = shutil.copytree(nllb, tmp_path / "released")
+    changed(folder / "tokenizer_config.json", legacy_behaviour=True)
+    refused(folder, "legacy_behaviour", codes=CODES)
+    changed(folder / "tokenizer_config.json", legacy_behaviour=False, tokenizer_class="SMALL100Tokenizer")
+    refused(folder, "SMALL100Tokenizer", codes=CODES)
+    (folder / "tokenization_small100.py").write_text("raise SystemExit")
+    refused(folder, "tokenization_small100.py", codes=CODES)
+
+
+def test_marian_with_several_target_languages(tmp_path):
+    from docnmt_fairseq.corpus.text_codec import TextCodec
+
+    folder = tmp_path / "released"
+    marian_folder(folder, codes=(">>deu<<", ">>nld<<"))
+    refused(folder, "--target-code de")
+    imported(folder, tmp_path / "imported", codes=(None, "deu"))
+    codec = TextCodec.of_output(tmp_path / "imported")
+    assert codec.encode(0, ["the cat"])[0].startswith(">>deu<< ▁the") and codec.encode(1, ["die"]) == ["▁d ie"]
