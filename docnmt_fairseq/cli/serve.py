@@ -1,7 +1,7 @@
-"""Serves translations: an HTTP API for programs, and a page for people.
+"""Serves translations over HTTP: an API for programs and a page for browsers.
 
-Requests are translated together: those that come while others are under way join them. What is too much is refused,
-what is accepted is finished when the server is told to stop. GET /docs describes the API.
+Concurrent requests are translated together. Requests over the limits are refused; accepted ones are finished when the
+server is stopped. GET /openapi.json describes the API.
 """
 
 import argparse
@@ -13,8 +13,8 @@ from docnmt_fairseq.cli._translator import add_translator_arguments, search_of, 
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.translate.translate_files import EMPTY_LINES
 
-HELP = "serve translations: an HTTP API, and a page that shows what each word looked at"
-QUIET = ("fairseq",)  # importing it logs what it would like to have installed
+HELP = "serve translations over HTTP: an API, and a page that shows the attention of each word"
+QUIET = ("fairseq",)
 EXAMPLES = """examples:
   docnmt serve --path work/document/checkpoint_best.pt --data work
   curl --data-binary @talk.en -H 'Content-Type: text/plain' http://127.0.0.1:8000/v1/translate"""
@@ -23,7 +23,7 @@ logger = logging.getLogger(__name__)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds the address, the limits, and the translator."""
+    """Adds address, limits and translator."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = EXAMPLES
     address = parser.add_argument_group("address")
@@ -31,65 +31,77 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--host",
         default="127.0.0.1",
         metavar="ADDRESS",
-        help="to listen at (default: 127.0.0.1, this machine alone); whoever reaches it may translate",
+        help="address to listen on; there is no authentication (default: 127.0.0.1, this machine only)",
     )
-    address.add_argument("--port", type=int, default=8000, metavar="N", help="0: any that is free (default: 8000)")
+    address.add_argument("--port", type=int, default=8000, metavar="N", help="port; 0: any free port (default: 8000)")
 
     limits = parser.add_argument_group("limits")
     limits.add_argument(
-        "--max-waiting", type=int, metavar="N", help="sentences that wait; more are refused with 429 (default: 5000)"
+        "--max-waiting",
+        type=int,
+        metavar="N",
+        help="sentences in the queue; more: 429 (default: 5000)",
     )
     limits.add_argument(
-        "--max-bytes", type=int, metavar="N", help="of a request; more is refused with 413 (default: 4194304)"
+        "--max-bytes",
+        type=int,
+        metavar="N",
+        help="size of a request; larger: 413 (default: 4194304)",
     )
     limits.add_argument(
-        "--max-characters", type=int, metavar="N", help="of a sentence; more is refused with 422 (default: 20000)"
+        "--max-characters",
+        type=int,
+        metavar="N",
+        help="length of a sentence; longer: 422 (default: 20000)",
     )
     limits.add_argument(
-        "--max-inspected", type=int, metavar="N", help="tokens of a document that is inspected (default: 1500)"
+        "--max-inspected", type=int, metavar="N", help="source tokens of an inspected document (default: 1500)"
     )
-    limits.add_argument("--timeout", type=float, metavar="S", help="seconds of a request, then 504 (default: 300)")
     limits.add_argument(
-        "--grace", type=float, metavar="S", help="seconds for what is under way when told to stop (default: 30)"
+        "--timeout",
+        type=float,
+        metavar="S",
+        help="seconds of a request; longer: 504 (default: 300)",
+    )
+    limits.add_argument(
+        "--shutdown-timeout", type=float, metavar="S", help="seconds to finish running requests (default: 30)"
     )
     limits.add_argument(
         "--empty-lines",
         choices=EMPTY_LINES,
         default=EMPTY_LINES[0],
-        help="what one ends in text of a sentence a line (default: document)",
+        help="what empty lines end in text with one sentence per line (default: document)",
     )
     groups = add_translator_arguments(parser, max_tokens=2000)
     groups.view.add_argument(
         "--context",
         choices=("document", "none"),
-        help="none: every sentence by itself, whatever requests say",
+        help="none: translate every sentence separately, whatever requests say",
     )
 
 
 def run(args: argparse.Namespace) -> None:
-    """Serves until a signal comes."""
+    """Serves until a signal."""
     import dataclasses
 
-    from docnmt_fairseq.serve.caches import bound_caches
     from docnmt_fairseq.serve.limits import Limits
 
     limits = Limits(**given(args, Limits))
     limits.check()
     search = search_of(args)
     try:
-        from docnmt_fairseq.serve.server import bound_socket, serve
+        from docnmt_fairseq.serve.server import limit_caches, listen, serve
     except ImportError as error:
         raise InputError(f"docnmt serve needs {error.name}: pip install 'docnmt_fairseq[serve]'") from error
     from docnmt_fairseq.serve.service import Service
 
-    bound_caches()
-    listener = bound_socket(args.host, args.port)
-    # All hypotheses are there anyway: requests say how many of them they want.
-    translator = translator_of(args, dataclasses.replace(search, nbest=search.beam))
+    limit_caches()
+    listener = listen(args.host, args.port)
+    translator = translator_of(args, dataclasses.replace(search, nbest=search.beam))  # requests choose nbest
     host, port = listener.getsockname()[:2]
-    logger.info(f"http://{f'[{host}]' if ':' in host else host}:{port}/ is ready; Ctrl-C stops")
+    logger.info(f"http://{f'[{host}]' if ':' in host else host}:{port}/ is ready; press Ctrl-C to stop")
     service = Service(translator, limits, args.empty_lines)
     serve(service, listener)
-    if service.worker.alive:  # in the midst of a search: PyTorch's threads would not survive the interpreter's end
+    if service.thread.alive:  # PyTorch in a running thread crashes when the interpreter ends
         logging.shutdown()
         os._exit(0)

@@ -1,1 +1,1 @@
-"""A server that translates documents: HTTP in front, one translator behind, requests side by side in one search."""
+"""HTTP server for translations: requests of many clients share one translator."""

@@ -1,114 +1,274 @@
-"""What is asked of the server by HTTP, and answered: the routes below ``/v1``."""
+"""HTTP API: routes below ``/v1`` and their requests."""
 
-from typing import Any, Dict, Optional, Type
+import asyncio
+from typing import Annotated, Any, Dict, List, Literal, Optional, Tuple, Type, TypeVar
 
-from fastapi import APIRouter, Depends, Query, Request, Response
-from pydantic import BaseModel
+from fastapi import APIRouter, Query, Request, Response
+from fastapi.responses import JSONResponse
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from docnmt_fairseq.serve.answers import inspected_objects, listed, sentence_objects
-from docnmt_fairseq.serve.bodies import unless_disconnected
-from docnmt_fairseq.serve.events import Answer, streamed, wanted
-from docnmt_fairseq.serve.handlers import BYTES, JSON, PLAIN, Context, RequestHandlers, content_type
-from docnmt_fairseq.serve.limits import Refusal
-from docnmt_fairseq.serve.schemas import InspectRequest, TranslateRequest
+from docnmt_fairseq import __version__
+from docnmt_fairseq.corpus.files import packing_of
+from docnmt_fairseq.report.properties import model_properties
+from docnmt_fairseq.serve import source_text
+from docnmt_fairseq.serve.limits import Deadline, RequestError
+from docnmt_fairseq.serve.request_future import RequestFuture
+from docnmt_fairseq.serve.responses import (
+    file_objects,
+    inspection_objects,
+    sentence_object,
+    sentence_objects,
+    stream,
+    stream_type,
+    translated_lines,
+    unless_disconnected,
+)  # fmt: skip
 from docnmt_fairseq.serve.service import Service
+from docnmt_fairseq.serve.source_text import SourceText
+from docnmt_fairseq.translate.formats import FORMATS
+from docnmt_fairseq.translate.formats.limits import FormatLimits
+from docnmt_fairseq.translate.line_inputs import LINE_INPUTS
 
+PLAIN, JSON, BYTES = "text/plain", "application/json", "application/octet-stream"
+UNPACKED = 4  # unpacked size of archives such as DOCX, as a multiple of max_bytes
+Context = Literal["document", "none"]
 ERRORS = {
-    400: "no JSON", 413: "too large", 415: "another type of content", 422: "cannot be translated",
-    429: "too much waits already; Retry-After says when to try again", 503: "the server is stopping",
-    504: "not translated in time",
+    400: "invalid JSON", 413: "too large", 415: "unsupported media type", 422: "cannot be translated",
+    429: "too many sentences are waiting; see Retry-After", 503: "the server is stopping", 504: "timeout",
 }  # fmt: skip
 RESPONSES: Dict[Any, Dict[str, Any]] = {
-    status: {"description": told, "content": {JSON: {"example": {"error": "one sentence that says what is wrong"}}}}
-    for status, told in ERRORS.items()
+    status: {"description": text, "content": {JSON: {"example": {"error": "problem and remedy"}}}}
+    for status, text in ERRORS.items()
 }
 
 
-def body_of(**contents: Optional[Type[BaseModel]]) -> Dict[str, Any]:
-    """The description of a request's body: what each type of content holds, None: anything."""
+class TextQuery(BaseModel):
+    """Parameters of the address of requests with text."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    context: Context = Field("document", description="none: translate every sentence separately")
+    stream: bool = Field(False, description="return a JSON object for each sentence as soon as possible")
+
+
+class FileQuery(TextQuery):
+    """Parameters of the address of requests with a file."""
+
+    name: str = Field("", max_length=255, description="name of the file, whose ending is its format")
+    format: str = Field("", description="format of the file (default: by its name)")
+
+
+class TextRequest(BaseModel):
+    """One document: paragraphs of sentences, or running text."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    paragraphs: Optional[List[List[str]]] = Field(None, description="sentences by paragraph")
+    text: Optional[str] = Field(None, description="running text; empty lines end paragraphs")
+    context: Context = Field("document", description="none: translate every sentence separately")
+    stream: bool = Field(False, description="return an object for each sentence as soon as possible (NDJSON or SSE)")
+
+    @model_validator(mode="after")
+    def _paragraphs_or_text(self) -> "TextRequest":
+        if (self.paragraphs is None) == (self.text is None):
+            raise ValueError("give either paragraphs or text")
+        return self
+
+
+class TranslateRequest(TextRequest):
+    """Document to translate."""
+
+    nbest: int = Field(1, ge=1, description="number of translations per sentence, at most the beam of the server")
+    scores: bool = Field(False, description="return scores: mean log-probabilities, unless modified by --lenpen")
+    target_prefix: Optional[List[List[str]]] = Field(
+        None, description="forced beginnings of translations, one for each sentence of paragraphs; empty: none"
+    )
+    target_context: Optional[List[List[str]]] = Field(
+        None,
+        description="corrected translations, one for each sentence of paragraphs, which the model sees instead of its "
+        "own when it translates later sentences; empty: its own",
+    )
+
+    @model_validator(mode="after")
+    def _one_line_input_per_sentence(self) -> "TranslateRequest":
+        for name, values in self.line_inputs.items():
+            if self.paragraphs is None or list(map(len, values)) != list(map(len, self.paragraphs)):
+                raise ValueError(f"{name}: give paragraphs, and one {name} for each sentence")
+        return self
+
+    @property
+    def line_inputs(self) -> Dict[str, List[List[str]]]:
+        """Line inputs by name of :data:`~docnmt_fairseq.translate.line_inputs.LINE_INPUTS`."""
+        return {name: getattr(self, name) for name in LINE_INPUTS if getattr(self, name) is not None}
+
+
+class InspectRequest(TextRequest):
+    """Document to translate and inspect."""
+
+    viewer: bool = Field(False, description="return the HTML of the viewer")
+
+
+Body = TypeVar("Body", bound=TextRequest)
+
+
+def parse(kind: Type[Body], body: bytes) -> Body:
+    """Returns the request in a JSON body."""
+    try:
+        return kind.model_validate_json(body)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+        location = "".join(f"{part}." for part in first["loc"])[:-1]
+        message = first["msg"].removeprefix("Value error, ")
+        status = 400 if first["type"] == "json_invalid" else 422
+        raise RequestError(status, f"{location}: {message}" if location else message) from None
+
+
+def media_type(request: Request, *accepted: str) -> str:
+    """Returns the media type of a body; the first accepted one if there is none."""
+    found = request.headers.get("content-type", accepted[0]).lower().partition(";")[0].strip()
+    if found not in accepted:
+        raise RequestError(415, f"Content-Type {found[:60]!r}: send {' or '.join(accepted)}")
+    return found
+
+
+def body_schema(**kinds: Optional[Type[BaseModel]]) -> Dict[str, Any]:
+    """Returns the OpenAPI description of a body that routes read themselves."""
     types = {"plain": PLAIN, "json": JSON, "file": BYTES}
-    shapes = {
-        types[name]: {"schema": {"type": "string"} if shape is None else shape.model_json_schema()}
-        for name, shape in contents.items()
+    content = {
+        types[name]: {"schema": {"type": "string"} if kind is None else kind.model_json_schema()}
+        for name, kind in kinds.items()
     }
-    return {"requestBody": {"required": True, "content": shapes}}
-
-
-async def known_parameters(request: Request) -> None:
-    """Refuses a request with a parameter in its address that its route does not have, which would do nothing."""
-    known = [field.alias for field in request.scope["route"].dependant.query_params]
-    unknown = [name for name in request.query_params if name not in known]
-    if unknown:
-        there = f"there are {', '.join(known)}" if known else "there are none"
-        raise Refusal(422, f"?{unknown[0]}=: no such parameter, {there}")
+    return {"requestBody": {"required": True, "content": content}}
 
 
 def router(service: Service) -> APIRouter:
-    """The routes of a service."""
-    routes = APIRouter(responses=RESPONSES, dependencies=[Depends(known_parameters)])
-    handlers = RequestHandlers(service)
+    """Returns the routes of a service."""
+    routes = APIRouter(responses=RESPONSES, default_response_class=Response)
+    languages = service.translator.codec.languages
+    limits = FormatLimits(UNPACKED * service.limits.max_bytes, service.limits.max_waiting)
 
-    @routes.post(
-        "/v1/translate", summary="Translate text", openapi_extra=body_of(plain=None, json=TranslateRequest),
-        response_class=Response,
-    )  # fmt: skip
-    async def translate(
-        request: Request,
-        context: Context = Query("document", description="of text/plain; none: every sentence by itself"),
-        stream: bool = Query(False, description="of text/plain: an object of JSON for each sentence"),
-    ) -> Response:
-        """Text as docnmt translate takes it (text/plain), or JSON.
+    async def read(request: Request) -> Tuple[bytes, Deadline]:
+        deadline = Deadline(service.limits.timeout)
+        try:
+            return await asyncio.wait_for(request.body(), deadline.remaining), deadline
+        except TimeoutError:
+            raise RequestError(408, f"the body did not arrive within {deadline.seconds:g} s") from None
 
-        Text/plain is a sentence a line, an empty line ends a document, `<p>` a paragraph; the answer has the same
-        lines. With `stream`, or by `Accept: application/x-ndjson` or `text/event-stream`, an object comes for each
-        sentence as soon as it and all before it are translated; the last is `{"done": true}`, or `{"error": …}`.
-        """
-        if content_type(request, PLAIN, JSON) == PLAIN:
-            return await handlers.text(request, context, stream)
+    async def submit_file(
+        request: Request, context: Context, name: str = "", format_name: str = ""
+    ) -> Tuple[SourceText, RequestFuture]:
+        body, deadline = await read(request)
+        return await service.submit(
+            lambda: source_text.from_file(body, name, format_name, languages, service.empty_lines, limits),
+            context == "none", 1, deadline,
+        )  # fmt: skip
+
+    async def submit_json(request: Request, kind: Type[Body]) -> Tuple[Body, SourceText, RequestFuture]:
         if request.query_params:
-            raise Refusal(422, f"?{next(iter(request.query_params))}=: of text/plain; of JSON it is a field")
-        asked, source, pending = await handlers.json(request, TranslateRequest)
-        kind = wanted(request, asked.stream)
-        if kind:
-            return streamed(kind, sentence_objects(source, pending, asked.scores))
-        return Answer(await handlers.answer(request, asked, source, pending))
+            raise RequestError(422, "a JSON request has no parameters in its address; they are fields of the object")
+        body, deadline = await read(request)
+        asked = parse(kind, body)
 
-    @routes.post("/v1/files", summary="Translate a file", openapi_extra=body_of(file=None), response_class=Response)
-    async def files(
-        request: Request,
-        name: str = Query("", max_length=255, description="of the file; its ending tells the format"),
-        format: str = Query("", description="of the file, where its name does not tell"),
-        context: Context = Query("document", description="none: every sentence by itself"),
-        stream: bool = Query(False, description="an object of JSON for each sentence, and one with the file"),
-    ) -> Response:
-        """A file of any format that docnmt translate knows; the answer is such a file.
+        def text() -> SourceText:
+            if asked.paragraphs is None:
+                return source_text.from_running_text(asked.text or "", languages, limits)
+            return source_text.from_paragraphs(asked.paragraphs, getattr(asked, "line_inputs", {}))
 
-        With `stream`, or by `Accept: application/x-ndjson` or `text/event-stream`, an object comes per sentence, as
-        of `/v1/translate`; the last is `{"done": true, "file": …}` with the file in base64, or `{"error": …}`.
-        """
-        return await handlers.file(request, name, format, context, stream)
+        nbest = getattr(asked, "nbest", 1)
+        return asked, *await service.submit(text, asked.context == "none", nbest, deadline)
+
+    async def finished_file(request: Request, source: SourceText, future: RequestFuture) -> bytes:
+        lines = await unless_disconnected(request, translated_lines(source, future))
+        return await service.run_in_thread(lambda: source.finish(lines))
 
     @routes.post(
-        "/v1/inspect", summary="Translate, and tell what every word looked at",
-        openapi_extra=body_of(json=InspectRequest), response_class=Response,
-    )  # fmt: skip
-    async def inspect(request: Request) -> Response:
-        """Tokens of all sentences, and by mechanism the sentences and words that each token looked at."""
-        content_type(request, JSON)
-        asked, source, pending = await handlers.json(request, InspectRequest)
-        kind, reason = wanted(request, asked.stream), service.not_inspected(pending.text)
-        if reason and not kind:
-            pending.drop()
-            raise Refusal(422, reason)
-        objects = inspected_objects(service, source, pending, asked.viewer)
-        if kind:
-            return streamed(kind, objects)
-        *sentences, found = await unless_disconnected(request, listed(objects))
-        return Answer({**found, "sentences": sentences})
+        "/v1/translate", summary="Translate text", openapi_extra=body_schema(plain=None, json=TranslateRequest)
+    )
+    async def translate(request: Request, query: Annotated[TextQuery, Query()]) -> Response:
+        """Translates plain text or a JSON object.
 
-    @routes.get("/v1/model", summary="The model and the limits", response_class=Response)
+        Plain text has one sentence per line; empty lines end documents, `<p>` ends a paragraph; the answer has the
+        same lines. Streams return an object per sentence, then `{"done": true}` or `{"error": …}`; also with
+        `Accept: application/x-ndjson` or `text/event-stream`.
+        """
+        if media_type(request, PLAIN, JSON) == PLAIN:
+            source, future = await submit_file(request, query.context)
+            streaming = stream_type(request, query.stream)
+            if streaming:
+                return stream(streaming, sentence_objects(source, future))
+            return Response(await finished_file(request, source, future), media_type=PLAIN)
+        asked, source, future = await submit_json(request, TranslateRequest)
+        streaming = stream_type(request, asked.stream)
+        if streaming:
+            return stream(streaming, sentence_objects(source, future, asked.scores))
+        lines = await unless_disconnected(request, translated_lines(source, future))
+        texts = [line.text for line in lines]
+        answer: Dict[str, Any] = {}
+        if asked.paragraphs is not None:
+            answer["paragraphs"] = source_text.to_shape(asked.paragraphs, source, texts)
+        else:
+            answer["text"] = (await service.run_in_thread(lambda: source.finish(lines))).decode()
+            answer["paragraphs"] = source.paragraphs(texts)
+        if asked.scores or asked.nbest > 1:
+            answer["sentences"] = [
+                sentence_object(source, number, line.translations, asked.scores)
+                for number, line in enumerate(lines)
+                if line.translations
+            ]
+        return JSONResponse(answer)
+
+    @routes.post("/v1/files", summary="Translate a file", openapi_extra=body_schema(file=None))
+    async def files(request: Request, query: Annotated[FileQuery, Query()]) -> Response:
+        """Translates a file of any format of docnmt translate.
+
+        The last object of a stream is `{"done": true, "file": …}` with the file in base64.
+        """
+        if request.headers.get("content-type", "").lower().startswith("multipart/"):
+            raise RequestError(415, "forms are not supported; send the file as the body (curl --data-binary @FILE)")
+        if packing_of(query.name):
+            raise RequestError(415, f"{query.name}: send the unpacked file")
+        source, future = await submit_file(request, query.context, query.name, query.format)
+        streaming = stream_type(request, query.stream)
+        if streaming:
+            return stream(streaming, file_objects(service, source, future))
+        content = await finished_file(request, source, future)
+        return Response(content, media_type=BYTES, headers={"Content-Disposition": "attachment"})  # never a page
+
+    @routes.post("/v1/inspect", summary="Translate and inspect", openapi_extra=body_schema(json=InspectRequest))
+    async def inspect(request: Request) -> Response:
+        """Returns tokens of all sentences and, by mechanism, the sentences and words that each token attends to."""
+        media_type(request, JSON)
+        asked, source, future = await submit_json(request, InspectRequest)
+        streaming, problem = stream_type(request, asked.stream), service.inspection_problem(future.text)
+        if problem and not streaming:
+            future.cancel()
+            raise RequestError(422, problem)
+        objects = inspection_objects(service, source, future, asked.viewer)
+        if streaming:
+            return stream(streaming, objects)
+
+        async def all_objects() -> List[Dict[str, Any]]:
+            return [found async for found in objects]
+
+        *sentences, last = await unless_disconnected(request, all_objects())
+        return JSONResponse({**last, "sentences": sentences})
+
+    @routes.get("/v1/model", summary="Model and limits")
     async def model() -> Response:
-        """Languages, architecture, limits."""
-        return Answer(handlers.facts())
+        """Returns languages, properties of the model, and limits."""
+        problem = service.inspection_problem()
+        names = ("max_bytes", "max_characters", "max_inspected")
+        return JSONResponse(
+            {
+                "version": __version__,
+                "source": languages[0],
+                "target": languages[1],
+                "properties": {} if problem else model_properties(service.translator.ensemble),
+                "beam": service.translator.engine.beam,
+                "formats": FORMATS.names(),
+                "not_inspected": problem,
+                "limits": {name: getattr(service.limits, name) for name in names},
+            }
+        )
 
     return routes

@@ -1,125 +1,192 @@
-"""The application: the API, the pages, health and metrics, and one shape for all errors."""
+"""Application: API, page, health, metrics and errors."""
 
 import asyncio
-from contextlib import suppress
-from typing import Any, Callable
+import time
+from html import escape
+from importlib.resources import files
+from typing import Any, Iterator
 
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, JSONResponse
+from prometheus_client import CollectorRegistry, Counter, Histogram, ProcessCollector, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
-from starlette.types import Receive, Scope, Send
+from starlette.staticfiles import StaticFiles
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from docnmt_fairseq import __version__
-from docnmt_fairseq.serve import pages
 from docnmt_fairseq.serve.api import router
-from docnmt_fairseq.serve.limits import Refusal
-from docnmt_fairseq.serve.metrics import Counted, Metrics
-from docnmt_fairseq.serve.middleware import AdmissionMiddleware
+from docnmt_fairseq.serve.limits import RequestError
+from docnmt_fairseq.serve.scheduler import Scheduler
 from docnmt_fairseq.serve.service import Service
 
-CLOSING = (408, 413)  # after which what is left of a body is not taken
-LINGER = 1.0  # seconds that a client has to read why
-GONE = 499  # of answers that nobody gets
+# Pages load nothing from other servers and send nothing there.
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+HEADERS = {
+    "Content-Security-Policy": POLICY, "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}  # fmt: skip
+DISCONNECTED = 499  # status in metrics of requests whose client disconnected
+BUCKETS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0)  # seconds
 
 
-class Closing(JSONResponse):
-    """An answer to a request that is not read to its end, after which the connection is closed.
-
-    Were it closed at once, what the client still sends would make its system throw the answer away.
-    """
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """See ASGI."""
-        self.headers["Connection"] = "close"
-        await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
-        await send({"type": "http.response.body", "body": self.body, "more_body": True})
-        with suppress(asyncio.TimeoutError, TimeoutError):
-            await asyncio.wait_for(_rest(receive), LINGER)
-        await send({"type": "http.response.body", "body": b"", "more_body": False})
-
-
-async def _rest(receive: Receive) -> None:
-    while (await receive()).get("more_body"):
-        pass
-
-
-def application(service: Service, crowded: Callable[[], str] = lambda: "") -> Any:
-    """The application of a service that has begun, as ASGI has it.
-
-    Args:
-        service: that answers.
-        crowded: why no request is taken at this moment; "": they are.
-    """
+def application(service: Service) -> ASGIApp:
+    """Returns the ASGI application of a service."""
     source, target = service.translator.codec.languages
-    told = f"Translates documents from {source} to {target}."
-    app = FastAPI(title="docnmt serve", version=__version__, description=told, docs_url=None, redoc_url=None)
+    app = FastAPI(
+        title="docnmt serve",
+        version=__version__,
+        description=f"Translates documents from {source} to {target}.",
+        docs_url=None,  # FastAPI's pages load scripts from other servers
+        redoc_url=None,
+        max_body_size=service.limits.max_bytes,
+    )
     app.include_router(router(service))
-    metrics = Metrics(service.backlog)
-    _add_pages(app, source, target)
-    _add_state(app, service, metrics)
-    _add_errors(app)
-    return Counted(AdmissionMiddleware(app, service, crowded), metrics, frozenset(app.openapi()["paths"]))
+    assets = [("docnmt_fairseq.serve", "assets"), ("docnmt_fairseq.report", "assets")]
+    app.mount("/assets", StaticFiles(packages=assets))
+    template = (files("docnmt_fairseq.serve") / "assets" / "page.html").read_text(encoding="utf-8")
+    page = template.format(source=escape(source), target=escape(target))
 
-
-def _add_pages(app: FastAPI, source: str, target: str) -> None:
     @app.get("/", include_in_schema=False)
     async def index() -> Response:
-        return HTMLResponse(pages.translating_page(source, target))
+        return HTMLResponse(page)
 
-    @app.get("/docs", include_in_schema=False)
-    async def description() -> Response:
-        return HTMLResponse(pages.description_page(app.openapi()))
-
-    @app.get("/assets/{name}", include_in_schema=False)
-    async def assets(name: str) -> Response:
-        if name not in pages.ASSETS:
-            raise HTTPException(404)
-        content, kind = pages.asset(name)
-        return Response(content, media_type=kind, headers={"Cache-Control": "no-cache"})
+    metrics = Metrics(service.scheduler)
+    _add_state(app, service, metrics)
+    _add_errors(app)
+    return RequestMiddleware(app, service, metrics)
 
 
-def _add_state(app: FastAPI, service: Service, metrics: Metrics) -> None:
-    @app.get("/health", summary="Whether the server lives", response_class=Response)
+def _add_state(app: FastAPI, service: Service, metrics: "Metrics") -> None:
+    @app.get("/health", summary="State of the process", response_class=Response)
     async def health() -> Response:
-        """200 as long as the translator works."""
-        alive = service.worker.alive
-        return JSONResponse({"status": "ok" if alive else "the translator has ended"}, 200 if alive else 500)
+        """Returns 200 while the translator works."""
+        alive = service.thread.alive
+        return JSONResponse({"status": "ok" if alive else "the translator has stopped"}, 200 if alive else 500)
 
-    @app.get("/ready", summary="Whether requests are taken", response_class=Response)
+    @app.get("/ready", summary="Readiness for requests", response_class=Response)
     async def ready() -> Response:
-        """200, or 503 while the server stops."""
-        return JSONResponse({"status": service.unready or "ok"}, 503 if service.unready else 200)
+        """Returns 200, or 503 while the server stops."""
+        return JSONResponse({"status": service.unavailable or "ok"}, 503 if service.unavailable else 200)
 
-    @app.get("/metrics", summary="Figures for Prometheus", response_class=Response)
-    async def figures() -> Response:
-        """Requests, sentences, seconds, what waits, memory."""
-        return Response(metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
+    @app.get("/metrics", summary="Metrics for Prometheus", response_class=Response)
+    async def prometheus() -> Response:
+        """Returns requests, sentences, seconds, queue, memory."""
+        return Response(generate_latest(metrics.registry), media_type="text/plain; version=0.0.4; charset=utf-8")
 
 
 def _add_errors(app: FastAPI) -> None:
-    def answer(status: int, message: str, **headers: str) -> Response:
-        return (Closing if status in CLOSING else JSONResponse)({"error": message}, status, headers)
-
-    @app.exception_handler(Refusal)
-    async def refused(request: Request, error: Refusal) -> Response:
+    @app.exception_handler(RequestError)
+    async def request_error(request: Request, error: RequestError) -> Response:
         headers = {} if error.retry_after is None else {"Retry-After": str(error.retry_after)}
-        return answer(error.status, error.message, **headers)
+        return JSONResponse({"error": error.message}, error.status, headers)
 
     @app.exception_handler(RequestValidationError)
-    async def invalid(request: Request, error: RequestValidationError) -> Response:
+    async def invalid_parameter(request: Request, error: RequestValidationError) -> Response:
         first = error.errors()[0]
-        return answer(422, f"{first['loc'][-1]}: {first['msg']}")
+        return JSONResponse({"error": f"{first['loc'][-1]}: {first['msg']}"}, 422)
 
     @app.exception_handler(HTTPException)
-    async def by_http(request: Request, error: HTTPException) -> Response:
-        return answer(error.status_code, f"{request.method} {request.url.path[:100]}: {error.detail}")
+    async def http_error(request: Request, error: HTTPException) -> Response:
+        return JSONResponse({"error": f"{request.method} {request.url.path[:100]}: {error.detail}"}, error.status_code)
 
     @app.exception_handler(ClientDisconnect)
-    async def gone(request: Request, error: ClientDisconnect) -> Response:
-        return answer(GONE, "the client went away")
+    async def disconnected(request: Request, error: ClientDisconnect) -> Response:
+        return Response(status_code=DISCONNECTED)
 
     @app.exception_handler(Exception)
     async def failed(request: Request, error: Exception) -> Response:
-        return answer(500, "the server failed; its log says how")
+        return JSONResponse({"error": "the server failed; see its log"}, 500)
+
+
+class Metrics:
+    """Metrics of a server.
+
+    Args:
+        scheduler: queue of the server.
+    """
+
+    def __init__(self, scheduler: Scheduler):
+        self.registry = CollectorRegistry()
+        ProcessCollector(registry=self.registry)
+        self.requests = Counter("docnmt_requests", "Answered requests", ["route", "status"], registry=self.registry)
+        self.seconds = Histogram(
+            "docnmt_request_seconds", "Seconds to the end of the answer", ["route"], registry=self.registry,
+            buckets=BUCKETS,
+        )  # fmt: skip
+        self.registry.register(SchedulerCollector(scheduler))
+
+
+class SchedulerCollector(Collector):
+    """Metrics of a scheduler, computed when they are requested."""
+
+    def __init__(self, scheduler: Scheduler):
+        self.scheduler = scheduler
+
+    def collect(self) -> Iterator[Metric]:
+        """Yields the metrics."""
+        scheduler = self.scheduler
+        yield CounterMetricFamily("docnmt_sentences", "Translated sentences", scheduler.throughput.total)
+        gauges = {
+            "docnmt_waiting_sentences": ("Sentences in the queue", scheduler.waiting),
+            "docnmt_waiting_sentences_limit": ("Maximum number of sentences in the queue", scheduler.max_waiting),
+            "docnmt_sentences_under_way": ("Sentences in the search", scheduler.in_flight),
+            "docnmt_texts": ("Unfinished texts", len(scheduler.jobs)),
+            "docnmt_sentences_per_second": ("Recent sentences per second", scheduler.throughput.per_second()),
+        }
+        for name, (description, value) in gauges.items():
+            yield GaugeMetricFamily(name, description, value)
+
+
+class RequestMiddleware:
+    """Middleware: security headers, metrics, and the refusal of requests while the server stops.
+
+    Args:
+        app: application.
+        service: service, whose running POST requests are counted.
+        metrics: metrics of the server.
+    """
+
+    def __init__(self, app: ASGIApp, service: Service, metrics: Metrics):
+        self.app, self.service, self.metrics = app, service, metrics
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """See ASGI."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        start, status = time.perf_counter(), "none"
+
+        async def send_with_headers(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = str(message["status"])
+                MutableHeaders(scope=message).update(HEADERS)
+            await send(message)
+
+        scope = {**scope, "method": "GET"} if scope["method"] == "HEAD" else scope  # uvicorn removes the body
+        posted = scope["method"] == "POST"
+        self.service.requests += posted
+        try:
+            if posted and self.service.unavailable:
+                await self._unavailable()(scope, receive, send_with_headers)
+            else:
+                await self.app(scope, receive, send_with_headers)
+        except asyncio.CancelledError:  # the shutdown timeout has passed
+            if status == "none":
+                await self._unavailable()(scope, receive, send_with_headers)
+        finally:
+            self.service.requests -= posted
+            route: Any = getattr(scope.get("route"), "path", "other")
+            self.metrics.requests.labels(route, status).inc()
+            self.metrics.seconds.labels(route).observe(time.perf_counter() - start)
+
+    def _unavailable(self) -> JSONResponse:
+        return JSONResponse({"error": self.service.unavailable}, 503, {"Retry-After": "10", "Connection": "close"})

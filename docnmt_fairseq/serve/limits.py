@@ -1,25 +1,28 @@
-"""What a server takes at most, and what it says to what is more: :class:`Limits` and :class:`Refusal`."""
+"""Limits of requests, their deadlines, and errors that answer them."""
 
+import time
 from dataclasses import dataclass
 from typing import Optional
 
 from docnmt_fairseq.errors import refuse
 from docnmt_fairseq.options import flag_of
 
-LEAST = {"max_waiting": 1, "max_bytes": 1, "max_characters": 1, "max_inspected": 0, "timeout": 0.001, "grace": 0}
+MINIMUM = {
+    "max_waiting": 1, "max_bytes": 1, "max_characters": 1, "max_inspected": 0, "timeout": 0.001, "shutdown_timeout": 0,
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits of what is taken.
+    """Limits of a server.
 
     Attributes:
-        max_waiting: sentences that wait for the translator; more are refused with 429.
-        max_bytes: of a request; more is refused with 413 without reading the rest.
-        max_characters: of a sentence; what has more is refused before it is divided into tokens.
-        max_inspected: source tokens of a document that is inspected: weights between all of them are held.
-        timeout: seconds that a request may take, from its first byte to its last sentence.
-        grace: seconds that requests under way have when the server is told to stop.
+        max_waiting: sentences in the queue; more are answered with 429.
+        max_bytes: size of a request; larger ones are answered with 413.
+        max_characters: length of a sentence, checked before tokenization.
+        max_inspected: source tokens of an inspected document, whose weights need quadratic memory.
+        timeout: seconds from the first byte of a request to its last sentence.
+        shutdown_timeout: seconds that running requests have when the server is stopped.
     """
 
     max_waiting: int = 5000
@@ -27,27 +30,43 @@ class Limits:
     max_characters: int = 20_000
     max_inspected: int = 1500
     timeout: float = 300.0
-    grace: float = 30.0
+    shutdown_timeout: float = 30.0
 
     def check(self) -> None:
-        """Raises :class:`InputError` for what is out of range, all of it."""
+        """Raises :class:`InputError` for all values out of range."""
         problems = [
-            f"{flag_of(name)} {getattr(self, name):g}: at least {least:g}"
-            for name, least in LEAST.items()
-            if not getattr(self, name) >= least
+            f"{flag_of(name)} {getattr(self, name):g}: at least {minimum:g}"
+            for name, minimum in MINIMUM.items()
+            if not getattr(self, name) >= minimum
         ]
         refuse(problems)
 
 
-class Refusal(Exception):
-    """A request that is not answered as it wants.
+class RequestError(Exception):
+    """Request that is answered with an error.
 
     Args:
-        status: of HTTP.
-        message: one sentence that says what is wrong and what to do.
-        retry_after: seconds after which it may be tried again.
+        status: HTTP status.
+        message: one sentence: problem and remedy.
+        retry_after: seconds after which the client may try again.
     """
 
     def __init__(self, status: int, message: str, retry_after: Optional[int] = None):
         super().__init__(message)
         self.status, self.message, self.retry_after = status, message, retry_after
+
+
+class Deadline:
+    """End of the time of a request.
+
+    Args:
+        seconds: time from now on.
+    """
+
+    def __init__(self, seconds: float):
+        self.seconds, self.end = seconds, time.monotonic() + seconds
+
+    @property
+    def remaining(self) -> float:
+        """Remaining seconds, at least 0."""
+        return max(0.0, self.end - time.monotonic())

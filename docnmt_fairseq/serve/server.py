@@ -1,6 +1,7 @@
-"""A service behind a socket, until a signal stops it: what is accepted is finished first, for a while."""
+"""Server process: socket, signals, shutdown."""
 
 import logging
+import os
 import signal
 import socket
 from types import FrameType
@@ -12,65 +13,69 @@ from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.serve.app import application
 from docnmt_fairseq.serve.service import Service
 
-CONNECTIONS = 1000  # that are held at one time; more are refused
+MAX_CONNECTIONS = 1000
+# Compiled matrix products that oneDNN and PyTorch keep, one for each shape: a server sees new shapes all the time, and
+# with their default of 1,000 memory grows for hours.
+CACHES = {"ONEDNN_PRIMITIVE_CACHE_CAPACITY": "64", "LRU_CACHE_CAPACITY": "64"}
 
 logger = logging.getLogger(__name__)
 
 
 class Server(uvicorn.Server):
-    """uvicorn's, which takes requests to the last: to answer that it stops.
+    """uvicorn's server, which answers until running requests are finished.
 
     Args:
-        service: that answers.
+        service: service.
     """
 
     def __init__(self, service: Service):
         self.service = service
         config = uvicorn.Config(
-            application(service, self._crowded),
+            application(service),
             log_level="warning",
             access_log=False,
             lifespan="off",
             server_header=False,
+            limit_concurrency=MAX_CONNECTIONS,
             timeout_graceful_shutdown=1,
         )
         super().__init__(config)
 
-    def _crowded(self) -> str:
-        """Said here, as uvicorn's own limit answers without a reason."""
-        if len(self.server_state.connections) <= CONNECTIONS:
-            return ""
-        return f"{CONNECTIONS:,} connections are open already; try again in 1 s"
-
     def handle_exit(self, sig: int, frame: Optional[FrameType]) -> None:
-        """The first signal lets what is under way finish, the second does not."""
-        if self.service.stops_at is None:
-            logger.info(f"{signal.Signals(sig).name}: finishes what is under way; once more to stop at once")
-            self.service.drain()
+        """Finishes running requests after the first signal, stops at once after the second."""
+        if self.service.shutdown_end is None:
+            logger.info(f"{signal.Signals(sig).name}: finishing running requests; press again to stop at once")
+            self.service.shut_down()
         else:
             self.should_exit = True
 
     async def on_tick(self, counter: int) -> bool:
-        """Whether the server is to end."""
-        return self.service.drained or await super().on_tick(counter)
+        """Returns True when the server must end."""
+        return self.service.finished or await super().on_tick(counter)
 
 
-def bound_socket(host: str, port: int) -> socket.socket:
-    """A socket that listens; port 0: a free one.
+def limit_caches() -> None:
+    """Limits caches of matrix products, unless the environment does; call it before the first product."""
+    for name, value in CACHES.items():
+        os.environ.setdefault(name, value)
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """Returns a listening socket; port 0 is any free port.
 
     Raises:
-        InputError: that address cannot be had.
+        InputError: the address is not available.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         return socket.create_server((host, port), family=family, backlog=1024)
     except (OSError, OverflowError) as error:
         reason = getattr(error, "strerror", None) or error
-        raise InputError(f"--host {host} --port {port}: cannot be listened at: {reason}") from error
+        raise InputError(f"--host {host} --port {port}: {reason}") from error
 
 
 def serve(service: Service, listener: socket.socket) -> None:
-    """Serves until a signal comes."""
+    """Serves until a signal."""
     service.start()
     try:
         Server(service).run(sockets=[listener])

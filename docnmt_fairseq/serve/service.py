@@ -1,4 +1,4 @@
-"""What a server does, without HTTP: texts are prepared, wait, are translated, and looked into."""
+"""Service: prepares, translates and inspects texts, independently of HTTP."""
 
 import asyncio
 import functools
@@ -8,127 +8,163 @@ from typing import Callable, Optional, Tuple, TypeVar
 
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.models.base import takes_layout
-from docnmt_fairseq.serve.backlog import Backlog
-from docnmt_fairseq.serve.limits import Limits, Refusal
-from docnmt_fairseq.serve.pending import Deadline, PendingTranslation
+from docnmt_fairseq.report.inspection import inspect_translated
+from docnmt_fairseq.report.viewer import Viewer
+from docnmt_fairseq.report.views import views_of
+from docnmt_fairseq.serve.limits import Deadline, Limits, RequestError
+from docnmt_fairseq.serve.request_future import RequestFuture
+from docnmt_fairseq.serve.scheduler import Scheduler, TranslatorThread
 from docnmt_fairseq.serve.source_text import SourceText
-from docnmt_fairseq.serve.worker import Worker
 from docnmt_fairseq.tasks.document_translation import DocumentTranslationTask
 from docnmt_fairseq.translate.encoded_text import EncodedText
 from docnmt_fairseq.translate.formats.limits import TooLarge
 from docnmt_fairseq.translate.translator import DocumentTranslator
 
 Value = TypeVar("Value")
+LINES_PER_SENTENCE = 4  # maximum number of lines, including empty ones, as a multiple of max_waiting
 
 
 class Service:
     """One translator for many requests.
 
     Args:
-        translator: it gives as many hypotheses as its beam.
-        limits: of what is taken.
-        empty_lines: what they end in text of a sentence a line.
+        translator: translator that returns all hypotheses of its beam.
+        limits: limits of requests.
+        empty_lines: meaning of empty lines in text with one sentence per line.
     """
 
     def __init__(self, translator: DocumentTranslator, limits: Limits = Limits(), empty_lines: str = "document"):
         self.translator, self.limits, self.empty_lines = translator, limits, empty_lines
-        # So many that slots are never empty for want of a further chunk.
-        self.backlog = Backlog(limits.max_waiting, translator.max_tokens, 2 * translator.engine.most)
-        self.worker = Worker(translator, self.backlog)
-        # Texts are prepared one after another: what does it need not know of threads.
-        self.preparing = ThreadPoolExecutor(1, thread_name_prefix="prepare")
-        self.requests = 0  # under way
-        self.stops_at: Optional[float] = None
+        # Twice the slots of the search, so that they are never empty while chunks wait.
+        self.scheduler = Scheduler(limits.max_waiting, translator.max_tokens, 2 * translator.engine.most)
+        self.thread = TranslatorThread(translator, self.scheduler)
+        self.preparation = ThreadPoolExecutor(1, thread_name_prefix="prepare")  # tokenizers are not thread-safe
+        self.requests = 0  # number of running requests
+        self.shutdown_end: Optional[float] = None
 
     def start(self) -> None:
-        """Begins to translate."""
-        self.worker.start()
+        """Starts to translate."""
+        self.thread.start()
 
     def stop(self) -> None:
-        """Ends, with what is under way unfinished."""
-        self.worker.stop()
-        self.preparing.shutdown(wait=False, cancel_futures=True)
+        """Stops; unfinished requests are lost."""
+        self.thread.stop()
+        self.preparation.shutdown(wait=False, cancel_futures=True)
 
-    def drain(self) -> None:
-        """Takes no request any more; those under way have the grace time."""
-        self.stops_at = time.monotonic() + self.limits.grace
-
-    @property
-    def drained(self) -> bool:
-        """Whether nothing is under way any more, or the grace time is over."""
-        return self.stops_at is not None and (not self.requests or time.monotonic() >= self.stops_at)
+    def shut_down(self) -> None:
+        """Accepts no further requests; running ones have the shutdown timeout."""
+        self.shutdown_end = time.monotonic() + self.limits.shutdown_timeout
 
     @property
-    def unready(self) -> str:
-        """Why no request is taken; "": they are."""
-        if self.stops_at is not None:
+    def finished(self) -> bool:
+        """True if the service was shut down and has no running requests, or the timeout has passed."""
+        return self.shutdown_end is not None and (not self.requests or time.monotonic() >= self.shutdown_end)
+
+    @property
+    def unavailable(self) -> str:
+        """Reason for accepting no requests, or an empty string."""
+        if self.shutdown_end is not None:
             return "the server is stopping"
-        return "" if self.worker.alive else "the translator has ended; see the server's log"
+        return "" if self.thread.alive else "the translator has stopped; see the server's log"
 
-    async def ask(
-        self, make: Callable[[], SourceText], alone: bool, nbest: int, deadline: Deadline
-    ) -> Tuple[SourceText, PendingTranslation]:
-        """The text of a request, and its translation, which is pending.
+    async def submit(
+        self, read: Callable[[], SourceText], alone: bool, nbest: int, deadline: Deadline
+    ) -> Tuple[SourceText, RequestFuture]:
+        """Returns the text of a request and the future of its translation.
 
         Args:
-            make: gives the text.
-            alone: every sentence is seen by itself.
-            nbest: translations of each sentence that are wanted.
-            deadline: of the request.
+            read: returns the text.
+            alone: translate every sentence without context.
+            nbest: number of translations per sentence.
+            deadline: deadline of the request.
 
         Raises:
-            Refusal: it cannot be translated, or there is no room.
+            RequestError: the text cannot be translated, or the queue is full.
         """
         beam = self.translator.engine.beam
         if nbest > beam:
-            raise Refusal(422, f"nbest {nbest}: at most {beam}, the server's beam")
-        preparing = self._in_thread(functools.partial(self._prepared, make, alone))
+            raise RequestError(422, f"nbest {nbest}: at most {beam}, the beam of the server")
+        preparation = self.run_in_thread(functools.partial(self._prepare, read, alone))
         try:
-            source, text = await asyncio.wait_for(preparing, deadline.left)
-        except (TimeoutError, asyncio.TimeoutError):
-            raise Refusal(504, f"not prepared within {deadline.seconds:g} s; try again later") from None
-        return source, PendingTranslation(text, self.translator, self.backlog, nbest, deadline)
+            source, text = await asyncio.wait_for(preparation, deadline.remaining)
+        except TimeoutError:
+            raise RequestError(504, f"not prepared within {deadline.seconds:g} s; try again later") from None
+        return source, RequestFuture(text, self.translator, self.scheduler, nbest, deadline)
 
-    def _prepared(self, make: Callable[[], SourceText], alone: bool) -> Tuple[SourceText, EncodedText]:
+    def _prepare(self, read: Callable[[], SourceText], alone: bool) -> Tuple[SourceText, EncodedText]:
         try:
-            source = make()
+            source = read()
         except TooLarge as error:
-            raise Refusal(413, str(error)) from error
+            raise RequestError(413, str(error)) from error
         except InputError as error:
-            raise Refusal(422, str(error)) from error
-        source.check(self.limits.max_characters)
+            raise RequestError(422, str(error)) from error
+        max_lines = LINES_PER_SENTENCE * self.limits.max_waiting
+        if len(source.lines) > max_lines:
+            raise RequestError(413, f"{len(source.lines):,} lines, but at most {max_lines:,} are accepted")
+        source.check_lengths(self.limits.max_characters)
+        line_inputs = {name: [lines] for name, lines in source.line_inputs.items()}
         try:
-            beside = {name: [told] for name, told in source.beside.items()}
-            lines, name = [source.lines], [source.name]
-            return source, self.translator.prepare(lines, name, self.empty_lines, alone, None, **beside)
+            return source, self.translator.prepare(
+                [source.lines], [source.name], self.empty_lines, alone, None, **line_inputs
+            )
         except InputError as error:
-            raise source.refusal(error) from error
+            raise source.error(error) from error
 
-    def _in_thread(self, function: Callable[[], Value]) -> "asyncio.Future[Value]":
-        return asyncio.get_running_loop().run_in_executor(self.preparing, function)
+    def run_in_thread(self, function: Callable[[], Value]) -> "asyncio.Future[Value]":
+        """Runs a function that takes long in the thread of preparation."""
+        return asyncio.get_running_loop().run_in_executor(self.preparation, function)
 
-    async def finish(self, function: Callable[[], Value]) -> Value:
-        """What a function gives that lays an answer out; not in the event loop, as it may take its time."""
-        return await self._in_thread(function)
-
-    def not_inspected(self, text: Optional[EncodedText] = None) -> str:
-        """Why a text cannot be inspected, or no text at all; "": it can.
+    def inspection_problem(self, text: Optional[EncodedText] = None) -> str:
+        """Returns the reason why a text cannot be inspected, or an empty string.
 
         Args:
             text: the text; None: any.
         """
         translator = self.translator
         if len(translator.models) > 1:
-            return "an ensemble is not inspected; serve one of its models"
+            return "ensembles cannot be inspected; serve a single model"
         if not isinstance(translator.task, DocumentTranslationTask) or not takes_layout(translator.models[0]):
-            return "this kind of model reports nothing; only a document_transformer or document_rnn does"
+            return "this kind of model cannot be inspected; only document_transformer and document_rnn"
         if translator.cuda:
-            return "recordings are made on a CPU; start the server with --cpu"
+            return "models on GPUs cannot be inspected; start the server with --cpu"
         if text is None:
             return ""
         if len(text.dataset.index) != 1:
-            return "only text of one document is inspected"
+            return "only single documents can be inspected"
         tokens = sum(chunk.tokens for chunk in text.chunks)
         if tokens > self.limits.max_inspected:
-            return f"the document has {tokens:,} tokens; at most {self.limits.max_inspected:,} are inspected"
+            return f"the document has {tokens:,} tokens; at most {self.limits.max_inspected:,} can be inspected"
         return ""
+
+    async def inspect(self, future: RequestFuture) -> Viewer:
+        """Returns the attention of a translated text, computed in the thread of the translator between its steps."""
+        loop = asyncio.get_running_loop()
+        result: asyncio.Future[Viewer] = loop.create_future()
+
+        def set_result(outcome: Callable[[], None]) -> None:
+            if not result.done():  # cancelled otherwise
+                outcome()
+
+        def call() -> None:
+            if result.cancelled():
+                return
+            try:
+                viewer = self._viewer(future)
+            except Exception as error:
+                raised = error
+                loop.call_soon_threadsafe(set_result, lambda: result.set_exception(raised))
+            else:
+                loop.call_soon_threadsafe(set_result, lambda: result.set_result(viewer))
+
+        self.scheduler.call(call)
+        return await result
+
+    def _viewer(self, future: RequestFuture) -> Viewer:
+        ensemble, best = self.translator.ensemble, future.hypotheses
+        inspection = inspect_translated(
+            ensemble,
+            future.text.dataset,
+            0,
+            lambda batch: [best[line]["tokens"].cpu() for line in batch["id"].tolist()],
+        )
+        return Viewer(inspection, views_of(ensemble.model, inspection))

@@ -1,4 +1,4 @@
-"""The page in a real browser: translate, point at a word, without context; hostile text is text."""
+"""Page in a browser: translation, attention of words, comparison without context, escaped text."""
 
 import json
 
@@ -20,7 +20,7 @@ HOSTILE = """<script>document.title = "taken"</script> <img src=x onerror="docum
 
 @pytest.fixture
 def page(server, tmp_path_factory):
-    """Returns a browser at the server's page; it complains of nothing and asks nobody else."""
+    """Returns a browser at the page, which causes no warnings and loads nothing from elsewhere."""
     browser = Browser(downloads=tmp_path_factory.mktemp("downloads"))
     try:
         browser.open(f"{server.address}/")
@@ -61,7 +61,7 @@ def test_translate_and_point_at_words(page, server):
     page.wait(f"document.querySelector('#panel h3').innerText !== {json.dumps(before)}")
 
 
-def test_text_from_right_to_left_is_shown_so(page):
+def test_right_to_left_text(page):
     text = "\u05d0\u05d1 \u05d2\u05d3.\n\n" * 60  # too much for the viewer: the rows of the page itself stay
     translate(page, text)
     direction = "getComputedStyle(document.querySelector(arguments[0])).direction"
@@ -69,7 +69,7 @@ def test_text_from_right_to_left_is_shown_so(page):
     assert found == ["rtl", "rtl", "ltr"]
 
 
-def test_the_keyboard_is_enough(page):
+def test_keyboard(page):
     page.run("document.querySelector('#text').focus()")
     page.type("#text", "a b c here.")
     page.press(CONTROL, ENTER)
@@ -77,7 +77,7 @@ def test_the_keyboard_is_enough(page):
     assert page.text("#status") == "1 sentence"
 
 
-def test_without_context_what_changes_is_marked(page, server):
+def test_differences_without_context_are_marked(page, server):
     lines = ["a b c d e.", "d a.", "e e a b c.", "b.", "c d a e."]
     text = "\n\n".join(lines)
     with_context, without = (
@@ -101,7 +101,7 @@ def test_without_context_what_changes_is_marked(page, server):
     page.wait("!document.querySelector('.alone') && !document.querySelector('.changed')")
 
 
-def test_hostile_text_is_text(page):
+def test_markup_is_escaped(page):
     translate(page, HOSTILE)
     sources = page.run("return [...document.querySelectorAll('.source')].map((p) => p.textContent).join(' ')")
     assert (
@@ -115,12 +115,12 @@ def test_hostile_text_is_text(page):
     assert page.run("return document.querySelectorAll('#panel script, #panel img').length") == 0
 
 
-def test_errors_and_long_documents_are_told(page, server):
+def test_errors_and_long_documents(page, server):
     page.fill("#text", " ")
     page.click("#go")
     assert page.text("#status") == "There is no text yet."
     translate(page, "a b c d here.\n\n" * 30)
-    assert "What words look at is not shown: the document has" in page.text("#result .note")
+    assert "Attention is not shown" in page.text("#result .note")
     assert page.run("return document.querySelectorAll('.sentence').length") == 30
     page.fill("#text", "a" * 5000)
     page.click("#go")
@@ -129,12 +129,14 @@ def test_errors_and_long_documents_are_told(page, server):
     page.complaints()  # the browser itself tells of the answer 422
 
 
-def test_an_answer_that_breaks_off_is_no_answer(page):
+def test_incomplete_response(page):
     translate(page, TEXT)
     broken = json.dumps({"translation": "e"}) + "\n"  # without the object that says that all are there
     page.run("const given = arguments[0]; window.fetch = async () => new Response(given)", broken)
     page.click("#alone")
-    assert page.wait("document.querySelector('#status.error')") and page.text("#status") == "The answer broke off."
+    assert (
+        page.wait("document.querySelector('#status.error')") and page.text("#status") == "The response is incomplete."
+    )
     assert page.run("return document.querySelector('.alone')") is None
 
 
@@ -165,7 +167,7 @@ def test_files(page, server, tmp_path):
     page.wait("document.querySelector('#text').value === 'a b c here.' && document.querySelector('.sentence')")
 
 
-def test_files_are_dropped(page):
+def test_dropped_files(page):
     drop = (
         "const dropped = new DataTransfer(); dropped.items.add(new File([arguments[1]], arguments[0]));"
         "const event = (kind) => new DragEvent(kind, { dataTransfer: dropped, bubbles: true, cancelable: true });"
@@ -179,22 +181,14 @@ def test_files_are_dropped(page):
     assert page.run("return document.querySelectorAll('.sentence').length") == 2
 
 
-def test_the_description_needs_nothing_else(page, server):
-    page.open(f"{server.address}/docs")
-    text = page.text("body")
-    for path in json.loads(server.get("/openapi.json")[1])["paths"]:
-        assert path in text
-    assert "nbest: translations of every sentence" in text
-
-
 def colours(path):
-    """The size of a picture, and how many colours it has."""
+    """Returns size and number of colours of a picture."""
     with Image.open(path) as picture:
         return picture.size, len(picture.convert("RGB").getcolors(picture.width * picture.height))
 
 
 @pytest.mark.parametrize(("size", "dark"), [((1280, 900), False), ((1280, 900), True), ((500, 900), False)])
-def test_windows_of_any_kind_show_all_of_it(server, size, dark, tmp_path):
+def test_window_sizes(server, size, dark, tmp_path):
     browser = Browser(size, dark)
     try:
         browser.open(f"{server.address}/")

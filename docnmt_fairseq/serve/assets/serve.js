@@ -1,11 +1,11 @@
 "use strict";
-// A text is sent, its sentences appear beside their translations as they come, then the viewer takes their place.
+// Sends a text, shows its sentences and translations as they arrive, then the viewer.
 (() => {
   const find = (id) => document.getElementById(id);
   const [form, text, go, stop, alone, status, result, file] =
     ["form", "text", "go", "stop", "alone", "status", "result", "file"].map(find);
-  let running = null; // what stops the request that is under way
-  let shown = { request: null, translations: [], without: null }; // request: what asks for it with a given context
+  let running = null; // AbortController of the running request
+  let shown = { request: null, translations: [], without: null }; // request: by context
 
   const element = (tag, attributes = {}, ...children) => {
     const made = document.createElement(tag);
@@ -20,17 +20,17 @@
   const counted = (number) => `${number} sentence${number === 1 ? "" : "s"}`;
   const wordsOf = (sentence) => sentence.split(/\s+/).filter(Boolean);
 
-  // Why there is no answer; what stands before the server, such as a proxy, may not say it as the server does.
+  // Error message of a response, also of a proxy.
   const reason = async (response) => {
     const told = await response.json().catch(() => ({}));
     return told.error || `No answer: ${response.status} ${response.statusText}`;
   };
 
-  // What asks for the translation of a text, or of a file.
+  // Requests for the translation of a text or a file.
   const asked = (path, body) => [path, { headers: { "Content-Type": "application/json" }, body: JSON.stringify({ ...body, stream: true }) }];
   const askedOf = (taken, context) => [`v1/files?${new URLSearchParams({ name: taken.name, context, stream: true })}`, { body: taken }];
 
-  // The objects of an answer, a line each.
+  // Objects of a response, one per line.
   const objects = async function* ([path, request], signal) {
     const response = await fetch(path, { method: "POST", signal, ...request });
     if (!response.ok) throw new Error(await reason(response));
@@ -58,7 +58,7 @@
       element("p", { class: "translation", lang: result.dataset.target, dir: "auto" }, ...spans(found.translation)));
   };
 
-  // Which words of two sentences are not in their longest common subsequence.
+  // Marks the words of two sentences that are not in their longest common subsequence.
   const difference = (one, other) => {
     const length = Array.from({ length: one.length + 1 }, () => new Uint16Array(other.length + 1));
     for (let i = one.length - 1; i >= 0; i--)
@@ -73,7 +73,7 @@
     return changed;
   };
 
-  // Words of the page are not those of the text where tokens are, but their letters are the same, but for white space.
+  // Words of the viewer can be split differently from those of the text; their letters are the same.
   const markWords = (paragraph, words, changed) => {
     const letters = words.flatMap((word, place) => [...word].map((letter) => [letter, changed[place]]));
     const spans = [...paragraph.querySelectorAll(".word")].map((span) => {
@@ -104,7 +104,7 @@
     }).length;
   };
 
-  // Shows sentence by sentence; gives the last object, which is none.
+  // Shows sentence by sentence; returns the last object.
   const showSentences = async (context, signal) => {
     result.replaceChildren();
     let before = null;
@@ -115,7 +115,7 @@
       before = found;
       tell(`${counted(shown.translations.length)} …`);
     }
-    throw new Error("The answer broke off.");
+    throw new Error("The response is incomplete.");
   };
 
   const translateText = (content) => async (signal) => {
@@ -124,10 +124,10 @@
     shown = { request, translations: [], without: null };
     const found = await showSentences("document", signal);
     if (!found.viewer) {
-      result.prepend(element("p", { class: "note" }, `What words look at is not shown: ${found.not_inspected}.`));
+      result.prepend(element("p", { class: "note" }, `Attention is not shown: ${found.not_inspected}.`));
       return;
     }
-    result.innerHTML = found.viewer; // made by the server, which escapes all text
+    result.innerHTML = found.viewer; // the server escapes all text
     result.querySelectorAll(".translation:not(:has(.w))").forEach((line, number) => line.replaceChildren(...spans(shown.translations[number])));
     showViews(found.inspection);
   };
@@ -151,7 +151,7 @@
       without.push(found.translation);
       tell(`without context: ${counted(without.length)} …`);
     }
-    throw new Error("The answer broke off.");
+    throw new Error("The response is incomplete.");
   };
 
   const run = async (...steps) => {
@@ -188,7 +188,7 @@
     else run();
   });
 
-  // Plain text goes into the field; a file of any other format is translated as such.
+  // Puts plain text into the field; translates files of other formats as files.
   const take = async (taken) => {
     if (!taken) return;
     const ending = taken.name.toLowerCase();
@@ -206,7 +206,7 @@
   text.addEventListener("dragleave", () => text.classList.remove("target"));
   text.addEventListener("drop", (event) => {
     text.classList.remove("target");
-    if (!event.dataTransfer.files.length) return; // text is dropped as ever
+    if (!event.dataTransfer.files.length) return; // the browser handles dropped text
     event.preventDefault();
     take(event.dataTransfer.files[0]);
   });

@@ -1,0 +1,213 @@
+"""Requests that are invalid, too large or too late are answered with an error; the server keeps working."""
+
+import json
+import socket
+import threading
+
+import pytest
+
+from tests.support.malformed import CASES, content_of, document, docx
+from tests.support.serving import JSON, Held, running, soon, translator_of
+
+
+@pytest.fixture
+def held(checkpoint, prepared):
+    """Returns a server whose translator waits until it is released."""
+    translator = Held(translator_of(checkpoint, prepared))
+    with running(translator, max_waiting=6, timeout=60) as server:
+        server.free, server.holding = translator.free, translator.holding
+        yield server
+        translator.free.set()
+
+
+def refused(answer, status, *parts):
+    """Checks that an answer is an error of one line with certain words."""
+    found_status, body = answer
+    body = json.loads(body) if isinstance(body, str) else body
+    assert found_status == status and list(body) == ["error"], answer
+    assert all(part in body["error"] for part in parts) and "\n" not in body["error"] and len(body["error"]) < 400
+    return True
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "part"),
+    [
+        (b"{", 400, "JSON"),
+        (b"[" * 200_000, 400, "JSON"),
+        (b'{"text": "\xff"}', 400, "JSON"),
+        (b"[1]", 422, "object"),
+        (b"{}", 422, "paragraphs or text"),
+        (b'{"paragraphs": [["a", null]]}', 422, "paragraphs.0.1"),
+        (b'{"text": "a", "beam": 9}', 422, "beam"),
+        (b'{"text": "a", "context": "all"}', 422, "context"),
+        (b'{"text": "a", "nbest": 4}', 422, "nbest"),
+        (b'{"text": "a", "nbest": 0}', 422, "nbest"),
+        (b'{"text": "a", "target_prefix": [["a"]]}', 422, "target_prefix"),
+        (b'{"paragraphs": [["a"]], "target_prefix": [[]]}', 422, "target_prefix"),
+        (b'{"paragraphs": [["a"]], "target_prefix": [["' + b"b" * 5001 + b'"]]}', 422, "target_prefix of 5,001"),
+        (b'{"paragraphs": [["a"]], "target_context": [["b"]]}', 422, "--target-context"),
+    ],
+)
+def test_invalid_json(server, body, status, part):
+    assert refused(server.json(body), status, part)
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "headers", "status", "part"),
+    [
+        ("GET", "/nowhere", {}, 404, "Not Found"),
+        ("GET", "/v1/translate", {}, 405, "Method Not Allowed"),
+        ("GET", "/assets/..%2f..%2fserver.py", {}, 404, "Not Found"),
+        ("POST", "/v1/translate", {"Content_Type": "text/html"}, 415, "text/plain"),
+        ("POST", "/v1/translate?context=all", {}, 422, "context"),
+        ("POST", "/v1/translate?contxt=none", {}, 422, "contxt"),
+        ("POST", "/v1/translate?context=none", {"Content_Type": "application/json"}, 422, "fields"),
+        ("POST", "/v1/files?format=none", {}, 422, "--format none"),
+        ("POST", "/v1/files?name=a.html", {"Content_Type": "multipart/form-data; boundary=x"}, 415, "forms"),
+        ("POST", "/v1/files?name=a.html.gz", {}, 415, "unpacked"),
+        ("POST", "/v1/inspect", {}, 415, "application/json"),
+    ],
+)
+def test_invalid_requests(server, method, path, headers, status, part):
+    found, _, body = server.ask(method, path, b"a\n", **headers)
+    assert refused((found, json.loads(body)), status, part)
+
+
+def test_large_bodies(server):
+    with socket.create_connection(("127.0.0.1", server.port), timeout=20) as connection:
+        connection.sendall(b"POST /v1/translate HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999\r\n\r\na")
+        answer = connection.makefile("rb").read().decode()  # to the end: the server closes the connection
+    assert answer.startswith("HTTP/1.1 413 ")
+    assert server.text("a" * 3_000_001)[0] == 413
+    assert server.text("a\n")[0] == 200
+
+
+def test_large_texts(server):
+    assert refused(server.text("a\n" * 301), 413, "301 sentences")
+    assert refused(server.text("\n" * 1201), 413, "1,201 lines")
+    assert refused(server.text("a\n\nb\n" + "a" * 4001), 422, "text, line 4", "4,001 characters")
+    assert refused(server.text("a\n<p>\n" + "a " * 1100), 422, "text, line 3", "1,101 tokens")
+    found = server.json({"paragraphs": [["a"], ["b", "a " * 1100]]})
+    assert refused(found, 422, "paragraph 2, sentence 2 ('a a a", "1,101 tokens")
+    assert refused(server.text("a\n\xff\n".encode("latin-1")), 422, "text:2")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "part"),
+    [
+        ("a.docx", docx(("word/document.xml", bytes(13_000_000))), "a.docx: larger than 11 MiB unpacked; divide it"),
+        ("a.docx", document("<w:p/>" * 40_000), "a.docx: more than 30,000 tags; divide it"),
+        ("a.html", b"<p>Word" * 301, "a.html: more than 300 sentences; divide it"),
+    ],
+)
+def test_files_larger_than_their_size(server, name, content, part):
+    assert len(content) < 30_000 and refused(server.text(content, f"/v1/files?name={name}"), 413, part)
+
+
+def test_full_queue(held):
+    answers = []
+    clients = [threading.Thread(target=lambda: answers.append(held.text("a\n" * 6))) for _ in range(2)]
+    clients[0].start()
+    assert held.holding.wait(20) and held.service.scheduler.in_flight == 6
+    clients[1].start()
+    soon(lambda: held.service.scheduler.waiting == 6)
+    status, headers, body = held.ask("POST", "/v1/translate", "a\n")
+    assert refused((status, json.loads(body)), 429, "6 sentences")
+    assert int(headers["retry-after"]) >= 1
+    metrics = held.get("/metrics")[1]
+    assert "docnmt_waiting_sentences 6.0" in metrics and "docnmt_sentences_under_way 6.0" in metrics
+    assert 'docnmt_requests_total{route="/v1/translate",status="429"} 1.0' in metrics
+    assert held.get("/health")[0] == held.get("/ready")[0] == 200
+    held.free.set()
+    for client in clients:
+        client.join()
+    assert [status for status, _ in answers] == [200, 200]
+    assert "docnmt_sentences_total 12.0" in held.get("/metrics")[1]
+
+
+def test_timeout(checkpoint, prepared):
+    translator = Held(translator_of(checkpoint, prepared))
+    with running(translator, timeout=0.3) as server:
+        assert refused(server.text("a\n"), 504, "0.3 s")
+        (last,) = server.stream({"paragraphs": [["a"]]})
+        assert last["status"] == 504
+        with socket.create_connection(("127.0.0.1", server.port), timeout=20) as slow:
+            slow.sendall(b"POST /v1/translate HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\na")
+            assert b" 408 " in slow.makefile("rb").readline()
+        assert not server.service.scheduler.jobs
+        translator.free.set()
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_disconnected_clients_free_their_places(held, stream):
+    first = held.connect("POST", "/v1/translate", "a\n" * 2)
+    assert held.holding.wait(20)
+    second = held.connect("POST", "/v1/translate", {"paragraphs": [["a"] * 6], "stream": stream}, JSON)
+    soon(lambda: held.service.scheduler.waiting == 6)
+    second.close()
+    soon(lambda: held.service.scheduler.waiting == 0)
+    first.close()
+    soon(lambda: not held.service.scheduler.jobs and not held.service.requests)
+    held.free.set()
+    assert held.text("a\n")[0] == 200
+
+
+def test_failing_translator(checkpoint, prepared, translator, monkeypatch):
+    broken = translator_of(checkpoint, prepared)
+    with running(broken) as server:
+        real = broken.engine.decoder.step
+        monkeypatch.setattr(broken.engine.decoder, "step", lambda *arguments: 1 / 0)
+        assert refused(server.text("a\n"), 500, "failed")
+        monkeypatch.setattr(broken.engine.decoder, "step", real)
+        assert server.text("a b\n") == (200, translator.translate([["a b"]])[0][0] + "\n")
+        monkeypatch.setattr(broken.codec, "decode", lambda tokens: 1 / 0)
+        assert refused(server.text("a\n"), 500, "failed")
+        assert server.get("/health")[0] == 200
+
+
+def test_shutdown_finishes_running_requests(held, translator):
+    answers = []
+    client = threading.Thread(target=lambda: answers.append(held.text("a b\nc\n")))
+    client.start()
+    assert held.holding.wait(20)
+    held.service.shut_down()
+    assert refused(held.text("a\n"), 503, "stopping")
+    assert held.get("/ready")[0] == 503 and held.get("/health")[0] == 200
+    held.free.set()
+    client.join()
+    assert answers == [(200, "".join(f"{line}\n" for line in translator.translate([["a b", "c"]])[0]))]
+    held.thread.join(timeout=10)
+    assert not held.thread.is_alive()
+
+
+def test_long_text_does_not_delay_short_ones(checkpoint, prepared):
+    translator = Held(translator_of(checkpoint, prepared, max_document_sentences=20))
+    with running(translator) as server:
+        long = threading.Thread(target=lambda: server.text("a b c\n" * 2000))
+        long.start()
+        assert translator.holding.wait(20)
+        short = [threading.Thread(target=lambda: server.text("b c d\nc d\n")) for _ in range(3)]
+        for client in short:
+            client.start()
+        soon(lambda: server.service.scheduler.waiting + server.service.scheduler.in_flight == 2006)
+        translator.free.set()
+        for client in short:
+            client.join()
+        finished = 2000 - next(iter(server.service.scheduler.jobs.values())).unfinished
+        long.join()
+    assert finished < 400
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_damaged_files(server, name):
+    ending, content = content_of(name)
+    status, _, body = server.ask("POST", f"/v1/files?name=in.{ending}", content)
+    assert status == 200 or (status in (413, 415, 422) and refused((status, json.loads(body)), status))
+
+
+def test_head_requests(server):
+    for path, status in (("/health", 200), ("/ready", 200), ("/", 200), ("/nothing", 404)):
+        connection = server.connect("HEAD", path)
+        answer = connection.getresponse()
+        assert (answer.status, answer.read()) == (status, b"") and int(answer.getheader("Content-Length")) > 0
+        connection.close()
