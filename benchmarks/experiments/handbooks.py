@@ -417,7 +417,7 @@ def target_context_rows(recipe: Recipe, name: str, seed: int) -> list[list[str]]
         found = {OWN: own}
         for context, sentences in ((REFERENCES, right), (OTHERS, [*right[half:], *right[:half]])):
             aligned = analysis.aligned(references, sentences, len(text))
-            lines = translator.translate_lines([text], corrected=[aligned])[0]
+            lines = translator.translate_lines([text], target_context=[aligned])[0]
             found[context] = [[lines[number - 1].text for number in document] for document in references.lines]
         metrics = make_metrics(dataset.scores, test_set, references, paths, recipe.options.smoke)
         for context, translation in found.items():
