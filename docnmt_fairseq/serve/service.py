@@ -9,7 +9,7 @@ from typing import Callable, Optional, Tuple, TypeVar
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.models.base import takes_layout
 from docnmt_fairseq.report.inspection import inspect_translated
-from docnmt_fairseq.report.viewer import Viewer
+from docnmt_fairseq.report.page import Viewer
 from docnmt_fairseq.report.views import views_of
 from docnmt_fairseq.serve.limits import Deadline, Limits, RequestError
 from docnmt_fairseq.serve.request_future import RequestFuture
