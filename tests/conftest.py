@@ -24,6 +24,7 @@ torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "2")))
 
 # Test folders in which slow tests are marked by hand, and no others.
 EXPLICIT: set = {
+    "batch",
     "ca_layers",
     "cli",
     "corpus",

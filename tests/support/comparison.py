@@ -4,7 +4,9 @@ import pytest
 import torch
 
 PRECISIONS = pytest.mark.parametrize(
-    ("dtype", "tolerance"), [(torch.float64, 1e-9), (torch.float32, 1e-4)], ids=["64", "32"]
+    ("dtype", "tolerance"),
+    [(torch.float64, 1e-9), pytest.param(torch.float32, 1e-4, marks=pytest.mark.slow)],
+    ids=["64", "32"],
 )
 
 

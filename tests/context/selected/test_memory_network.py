@@ -114,6 +114,7 @@ def test_training_set_context_equals_loop_reference(variant, dtype, tolerance, l
     assert [list(group[0]) for group in groups] == [*table, *[[]] * others]
 
 
+@pytest.mark.slow
 def test_long_documents():
     lengths = np.random.default_rng(0).integers(1, 9, 50)
     layout = make_layout(lengths, [1, 47, 2])
