@@ -37,8 +37,10 @@ logger = logging.getLogger(__name__)
 SHUFFLED = "shuffled"
 JOBS = ("engine", "workers", "job_threads", "job_gpus", "max_retries", "ray_address")
 # Options that translations do not depend on.
-UNRELATED = ("input", "output", "pattern", "force", "resume", "shard", "max_tokens", "cpu", *JOBS)
-UNRELATED += ("command", "run", "quiet", "arguments")
+UNRELATED = (
+    *("input", "output", "pattern", "force", "resume", "shard", "max_tokens", "cpu", *JOBS),
+    *("command", "run", "quiet", "arguments"),
+)
 HELP = "translate text: a document, a folder of them, or standard input"
 QUIET = ("fairseq",)  # importing it logs optional packages
 EXAMPLES = """examples:

@@ -367,8 +367,8 @@ class Preparation:
             sides[side] = process_file(files[side], function, total=self.sizes[shard].lines, title=title)
         if by_text:
             numberings = [DictionaryNumbering(dictionary) for dictionary in dictionaries.values()]
-            for batch in zip(*sides.values()):
-                batch = self._as_edits(batch) if config.edits_of else batch
+            for texts in zip(*sides.values()):
+                batch = self._as_edits(texts) if config.edits_of else texts
                 yield [number(lines) for number, lines in zip(numberings, batch)]
             return
         direct = [

@@ -91,7 +91,7 @@ def _states(paths: Sequence[Path]) -> Iterator[Dict[str, Any]]:
         state = read_checkpoint(path)
         state.pop("last_optimizer_state", None)  # twice the size of the model
         cfg = state["cfg"].model
-        options = OmegaConf.to_container(cfg) if OmegaConf.is_config(cfg) else vars(cfg)
+        options: Any = OmegaConf.to_container(cfg) if OmegaConf.is_config(cfg) else vars(cfg)
         facts = {flag_of(name): value for name, value in options.items() if name != "seed"}
         facts["dictionaries"] = (state.get("task_state") or {}).get("dictionaries")
         facts.update({name: tuple(value.shape) for name, value in state["model"].items()})

@@ -82,7 +82,7 @@ def _packed_int8(weight: Tensor) -> Any:
         quantised = torch._make_per_channel_quantized_tensor(integers, scales.double(), zeros, 0)
     engine = torch.backends.quantized.engine
     try:
-        torch.backends.quantized.engine = cpu.capabilities().int8_engine
+        torch.backends.quantized.engine = cpu.capabilities().int8_engine  # type: ignore[assignment]
         return torch.ops.quantized.linear_prepack(quantised, None)
     finally:
         torch.backends.quantized.engine = engine

@@ -49,8 +49,8 @@ def application(service: Service) -> ASGIApp:
         max_body_size=service.limits.max_bytes,
     )
     app.include_router(router(service))
-    assets = [("docnmt_fairseq.serve", "assets"), ("docnmt_fairseq.report", "assets")]
-    app.mount("/assets", StaticFiles(packages=assets))
+    packages = ("docnmt_fairseq.serve", "assets"), ("docnmt_fairseq.report", "assets")
+    app.mount("/assets", StaticFiles(packages=[*packages]))
     template = (files("docnmt_fairseq.serve") / "assets" / "page.html").read_text(encoding="utf-8")
     page = template.format(source=escape(source), target=escape(target))
 

@@ -131,8 +131,9 @@ def kernel_for(name: str, x: Tensor) -> SelectionKernel:
         kernel = KERNELS[preferred]()
         if kernel.preferred(x.device, x.dtype):
             return kernel
-        if reason := kernel.missing():
-            _warn_once(f"attention kernel {preferred!r} is not available: {reason}; using a slower one")
+        missing = kernel.missing()
+        if missing:
+            _warn_once(f"attention kernel {preferred!r} is not available: {missing}; using a slower one")
     raise AssertionError("the last kernel serves everything")
 
 
