@@ -14,9 +14,9 @@ from tests.support.hub import made, trained
 from tests.support.pretrained import ENGLISH, GERMAN, changed
 
 STEPS = {
-    "nothing": (dict(subwords="none"), "nothing but division at spaces"),
+    "nothing": (dict(subwords="none"), "splitting at spaces"),
     "one tokenizer": (dict(subwords="none", tokenizer="moses"), "tokenizer moses"),
-    "merges": (dict(subwords="subword-nmt", vocab_size=60), "BPE by merges"),
+    "merges": (dict(subwords="subword-nmt", vocab_size=60), "BPE codes"),
     "of the source alone": (
         dict(subwords="bpe", vocab_size=60, joint=False, truecase=True, source_tokenizer="moses"),
         "tokenizer moses, truecasing, SentencePiece",
@@ -35,7 +35,7 @@ def test_text_models_equal_those_of_prepare(tmp_path, name):
         tokens = before.encode(side, lines)
         assert after.encode(side, lines) == tokens
     assert [after.decode(line) for line in tokens] == [before.decode(line) for line in tokens]
-    assert f"text is prepared by: {told}" in (folder / "README.md").read_text()
+    assert f"Steps from text to tokens: {told}" in (folder / "README.md").read_text()
 
 
 def test_page_with_two_subword_models(tmp_path):
@@ -49,7 +49,7 @@ def test_language_tokens(tmp_path):
     data = made(tmp_path, subwords="unigram", vocab_size=60, source_lang_token="__en__", target_lang_token="__de__")
     write_text_models(data, tmp_path / "model")
     page = (tmp_path / "model" / "README.md").read_text()
-    assert "SentencePiece, a language token, __en__, a language token, __de__." in page
+    assert "SentencePiece, language token __en__, language token __de__." in page
     assert 'suppress_sequences=[["<pad>"]], target_prefix=[["__de__"]] * len(tokens))' in page
     codec = TextCodec.of_output(tmp_path / "model" / "text")
     assert [codec.begin(side) for side in (0, 1)] == [["__en__"], ["__de__"]]
