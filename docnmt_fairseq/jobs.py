@@ -125,7 +125,7 @@ def _ray_tasks(options: JobOptions) -> Iterator[Submit]:
         raise InputError(f"--engine ray: no cluster at {address or 'this machine'}: {first_line(error)}") from error
     resources: Dict[str, Any] = {"num_cpus": threads, "num_gpus": options.job_gpus}
     resources.update(max_retries=options.max_retries, retry_exceptions=[CommandFailed])
-    task = ray.remote(**resources)(_run)
+    task: Any = ray.remote(**resources)(_run)
     try:
         environment, directory = {"OMP_NUM_THREADS": str(threads)}, str(Path.cwd())
         yield lambda arguments, log: task.remote(arguments, log.absolute(), environment, directory).future()
