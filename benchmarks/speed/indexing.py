@@ -104,10 +104,9 @@ def child(args: argparse.Namespace) -> None:
     """Prints seconds and peak memory of every step, with a prefix as source and target."""
     from fairseq.data.indexed_dataset import MMapIndexedDataset
 
+    from docnmt_fairseq.data.chunking import ChunkLimits
     from docnmt_fairseq.data.dataset import DocumentDataset
-    from docnmt_fairseq.data.index import DocumentIndex, Marks, check_parallel
-    from docnmt_fairseq.data.pieces import PieceLimits
-    from docnmt_fairseq.data.split import Split
+    from docnmt_fairseq.data.index import DocumentIndex, Marks, Split, check_parallel
 
     memory, steps = PeakMemory(), {}
     memory.start()
@@ -125,7 +124,7 @@ def child(args: argparse.Namespace) -> None:
     timed("compare boundaries", check_parallel, marks, other, "benchmark")
     index = timed("build the index", DocumentIndex.build, marks, "benchmark")
     del marks, other
-    arguments = (Split(source, target_, index), PAD, EOS, PieceLimits(128, 4096))
+    arguments = (Split(source, target_, index), PAD, EOS, ChunkLimits(128, 4096))
     dataset = timed("data set", DocumentDataset, *arguments, shuffle=True)
     order = dataset.ordered_indices()
     batches = timed("batches of 4,096 tokens", dataset.batch_by_size, order, max_tokens=4096)

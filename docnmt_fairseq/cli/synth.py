@@ -12,7 +12,7 @@ HELP = "write an artificial corpus that needs document context"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds one option for every field of ``SynthOptions``, and the folder to write to."""
-    from docnmt_fairseq.corpus.synth.options import KINDS, SynthOptions
+    from docnmt_fairseq.corpus.synth.language import KINDS, SynthOptions
 
     parser.add_argument("--output", required=True, type=Path, metavar="DIR", help="folder to write to")
     for setting in fields(SynthOptions):

@@ -1,1 +1,1 @@
-"""From a data-bin to batches of documents; knows nothing of models."""
+"""Datasets: from a data-bin to batches of documents; independent of models."""

@@ -1,4 +1,4 @@
-"""Concatenation: a sentence and those before it in its document become one sequence, breaks in between.
+"""Concatenation: a sentence and the previous ones of its document as one sequence, separated by a break symbol.
 
 Source: [TS] J. Tiedemann and Y. Scherrer, Neural Machine Translation with Extended Context, DiscoMT 2017, sec. 3:
 extended source (2+1, 2-to-1 here) and extended translation units (2+2, 2-to-2).
@@ -11,23 +11,22 @@ import torch
 from fairseq.data import Dictionary, LanguagePairDataset
 from torch import Tensor
 
+from docnmt_fairseq.data.chunking import running_total
 from docnmt_fairseq.data.dataset import sentence_sizes
-from docnmt_fairseq.data.index import DocumentIndex, Lines
-from docnmt_fairseq.data.pieces import running_total
-from docnmt_fairseq.data.split import Split
+from docnmt_fairseq.data.index import DocumentIndex, Lines, Split
 
-Hypothesis = Dict[str, Any]  # of fairseq's search
+Hypothesis = Dict[str, Any]  # hypothesis of fairseq's search
 
 
 def context_counts(documents: np.ndarray, tokens: np.ndarray, most: Union[int, np.ndarray], longest: int) -> np.ndarray:
-    """How many sentences of the same document stand before each in its window, [S].
+    """Returns the number of previous sentences in the window of each sentence, [S].
 
     Args:
-        documents: [D + 1] first sentence of every document, and their total.
-        tokens: [S] of every sentence, its end included; in a window a break takes the place of an end.
-        most: [S] or a number: more sentences are never taken.
-        longest: tokens of a window; the sentences furthest back are left out to keep to it. A sentence that is longer
-            by itself stands alone.
+        documents: [D + 1] first sentence of every document, and the number of sentences.
+        tokens: [S] tokens of every sentence including its end, which a break replaces in a window.
+        most: maximum number of previous sentences, [S] or a number.
+        longest: maximum number of tokens of a window; the earliest sentences are left out. A longer sentence has no
+            context.
     """
     first = np.repeat(documents[:-1], np.diff(documents))  # [S]
     sentence = np.arange(len(tokens))
@@ -40,13 +39,13 @@ def context_counts(documents: np.ndarray, tokens: np.ndarray, most: Union[int, n
 
 
 class Windows:
-    """The windows of one side as an indexed dataset: item i is the window of sentence ``first + i``.
+    """Windows of one side as an indexed dataset: item i is the window of sentence ``first + i``.
 
     Args:
-        lines: an indexed dataset of sentences and marks.
-        index: where the documents begin.
-        break_symbol: number of the symbol between sentences.
-        first: sentences before it are context only.
+        lines: indexed dataset of sentences and boundaries.
+        index: index of the documents.
+        break_symbol: id of the symbol between sentences.
+        first: previous sentences are context only.
     """
 
     def __init__(self, lines: Lines, index: DocumentIndex, break_symbol: int, first: int = 0):
@@ -55,12 +54,12 @@ class Windows:
         self.counts = np.zeros(len(index.items), dtype=np.int64)  # [S] sentences of context
 
     def fill(self, most: Union[int, np.ndarray], longest: int) -> None:
-        """Sets the windows to ``most`` sentences of context, fewer where there are not so many or too long ones."""
+        """Sets the windows to ``most`` previous sentences, or fewer, see :func:`context_counts`."""
         self.counts = context_counts(self.index.documents, self.tokens, most, longest)
 
     @property
     def sizes(self) -> np.ndarray:
-        """The tokens of every window, [items]."""
+        """Number of tokens of every window, [items]."""
         total, end = running_total(self.tokens), np.arange(self.first, len(self.tokens)) + 1
         return total[end] - total[end - 1 - self.counts[self.first :]]
 
@@ -76,16 +75,16 @@ class Windows:
 
 
 class ConcatenationDataset(LanguagePairDataset):
-    """fairseq's own dataset over windows; a sample id is the item number of the window's last sentence in the data-bin.
+    """fairseq's dataset of windows; a sample id is the item number of the window's last sentence in the data-bin.
 
     Args:
-        split: the documents.
-        dictionaries: of source and target, with ``break_symbol``.
-        break_symbol: what stands between sentences.
-        sentences: of a window at most, of source and target; not more of the target.
-        longest: tokens of a window at most, of source and target; ``fit`` can lower it.
-        carried: lines at the front that are context only; ids are counted from behind them.
-        shuffle: as fairseq's.
+        split: documents.
+        dictionaries: dictionaries of source and target, with ``break_symbol``.
+        break_symbol: symbol between sentences.
+        sentences: maximum sentences of a window, of source and target; not more of the target.
+        longest: maximum tokens of a window, of source and target; ``fit`` can lower it.
+        carried: number of leading lines that are context only; ids start after them.
+        shuffle: as in fairseq.
     """
 
     def __init__(
@@ -112,13 +111,13 @@ class ConcatenationDataset(LanguagePairDataset):
         super().__init__(windows, windows.sizes, source_dict, translations, target_sizes, target_dict, shuffle=shuffle)
 
     def _fill(self, source: Windows, target: Optional[Windows]) -> None:
-        """Sets the windows. Those of the source never depend on the target, which is unknown in translation."""
+        """Sets the windows; those of the source do not depend on the target, which is unknown in translation."""
         source.fill(self.sentences[0] - 1, self.longest[0])
         if target is not None:
             target.fill(np.minimum(source.counts, self.sentences[1] - 1), self.longest[1])
 
     def fit(self, max_source: int, max_target: int) -> None:
-        """Shortens windows that are longer than a model takes."""
+        """Shortens windows to the maximum positions of a model."""
         longest = min(self.longest[0], max_source), min(self.longest[1], max_target)
         if longest == self.longest:
             return
@@ -130,7 +129,7 @@ class ConcatenationDataset(LanguagePairDataset):
             self.sizes = np.stack([self.src_sizes, self.tgt_sizes], axis=1)
 
     def decoded_sentences(self) -> np.ndarray:
-        """How many sentences every window translates, [items]: the last one."""
+        """Returns the number of translated sentences of every window, [items]: one."""
         return np.ones(len(self), dtype=np.int64)
 
     def __getitem__(self, number: int) -> Dict[str, Any]:
@@ -138,7 +137,7 @@ class ConcatenationDataset(LanguagePairDataset):
         return {**super().__getitem__(int(number)), "id": item - self.carried}
 
     def batch_by_size(self, indices: np.ndarray, *args: Any, **kwargs: Any) -> List[np.ndarray]:
-        """fairseq's batches, and the last one, too, where its rows are no multiple of what was asked for."""
+        """Returns fairseq's batches, including the last one if its size is not the required multiple."""
         if not len(indices):
             return []
         batches = super().batch_by_size(indices, *args, **kwargs)
@@ -147,18 +146,18 @@ class ConcatenationDataset(LanguagePairDataset):
 
 
 def last_sentence_start(tokens: Tensor, break_symbol: int) -> int:
-    """Where the sentence after the last break begins; 0 without a break."""
+    """Returns the start of the sentence after the last break; 0 without a break."""
     breaks = tokens.eq(break_symbol).nonzero()
     return int(breaks[-1]) + 1 if len(breaks) else 0
 
 
 def keep_last_sentence(hypothesis: Hypothesis, break_symbol: int, len_penalty: Optional[float]) -> Hypothesis:
-    """What a hypothesis says after its last break: tokens, their scores, and the score of these alone.
+    """Returns the part of a hypothesis after its last break: tokens, their scores, and the score of the part.
 
     Args:
-        hypothesis: of fairseq's search; without a break it is returned as it is.
-        break_symbol: number of the break in the target dictionary.
-        len_penalty: exponent of the length that scores are divided by; None: they are not.
+        hypothesis: hypothesis of fairseq's search; returned unchanged without a break.
+        break_symbol: id of the break in the target dictionary.
+        len_penalty: exponent of the length by which scores are divided; None: no normalisation.
     """
     start = last_sentence_start(hypothesis["tokens"], break_symbol)
     if start == 0:

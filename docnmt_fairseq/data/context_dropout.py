@@ -1,4 +1,4 @@
-"""How often training hides the context of a document, or its source side's alone: :class:`ContextDropout`."""
+"""Context dropout: in training, hides the context of a document, or only its source side, with some probability."""
 
 from dataclasses import dataclass
 from enum import Enum
@@ -10,10 +10,10 @@ from docnmt_fairseq.errors import InputError
 
 
 class Hidden(Enum):
-    """What of a document its sentences do not see; false where they see everything."""
+    """Context that is hidden from the sentences of a document; false if nothing is hidden."""
 
     NOTHING = "nothing"
-    SOURCE = "source"  # the other source sentences; what was translated before is seen
+    SOURCE = "source"  # other source sentences; previous translations are visible
     ALL = "all"
 
     def __bool__(self) -> bool:
@@ -22,15 +22,15 @@ class Hidden(Enum):
 
 @dataclass(frozen=True)
 class ContextDropout:
-    """Draws what is hidden of every piece of a document, anew every epoch.
+    """Draws what is hidden of every chunk of a document in every epoch.
 
     Attributes:
-        everything: probability that sentences see nothing but themselves.
-        source: probability that they see the translations before theirs alone.
-        seed: of the draws.
+        everything: probability that sentences see only themselves.
+        source: probability that they see only the previous translations.
+        seed: seed of the draws.
 
     Raises:
-        InputError: these are no probabilities of two things of which one at most happens.
+        InputError: not probabilities of two exclusive events.
     """
 
     everything: float = 0.0
@@ -38,17 +38,14 @@ class ContextDropout:
     seed: int = 1
 
     def __post_init__(self) -> None:
-        for name, share in (("context-dropout", self.everything), ("source-context-dropout", self.source)):
-            if not 0 <= share <= 1:
-                raise InputError(f"--{name} {share}: a probability is between 0 and 1")
-        if self.everything + self.source > 1:
+        if min(self.everything, self.source) < 0 or not self.everything + self.source <= 1:
             raise InputError(
-                f"--context-dropout {self.everything} and --source-context-dropout {self.source}: of a document either "
-                "all context is hidden or the source's, so that together they must not be above 1"
+                f"--context-dropout {self.everything} and --source-context-dropout {self.source}: probabilities of "
+                "exclusive events; neither may be negative, and their sum at most 1"
             )
 
     def draw(self, epoch: int, number: int) -> Hidden:
-        """What is hidden of the piece of that number in an epoch."""
+        """Returns what is hidden of a chunk in an epoch."""
         if not self.everything + self.source:
             return Hidden.NOTHING
         drawn = np.random.default_rng((self.seed, epoch, number)).random()
@@ -57,16 +54,16 @@ class ContextDropout:
         return Hidden.SOURCE if drawn < self.everything + self.source else Hidden.NOTHING
 
 
-def target_documents(pieces: Sequence[Tuple[Hidden, int]]) -> Optional[np.ndarray]:
-    """The document of every sentence's target, [S], where a document is what sees its earlier targets.
+def target_documents(chunks: Sequence[Tuple[Hidden, int]]) -> Optional[np.ndarray]:
+    """Returns the document of every sentence's target, [S]; targets of one document see the previous ones.
 
     Args:
-        pieces: of each what is hidden, and how many of its sentences are translated.
+        chunks: what is hidden of each chunk, and its number of translated sentences.
 
     Returns:
-        numbers that rise; None where targets and sources are in the same documents.
+        ascending numbers; None if targets and sources are in the same documents.
     """
-    if all(hidden is not Hidden.SOURCE for hidden, _ in pieces):
+    if all(hidden is not Hidden.SOURCE for hidden, _ in chunks):
         return None
-    lengths = np.concatenate([np.ones(rows, int) if hidden is Hidden.ALL else [rows] for hidden, rows in pieces])
+    lengths = np.concatenate([np.ones(rows, int) if hidden is Hidden.ALL else [rows] for hidden, rows in chunks])
     return np.repeat(np.arange(len(lengths)), lengths.astype(int))

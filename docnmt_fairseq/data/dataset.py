@@ -1,4 +1,4 @@
-"""A fairseq dataset whose items are documents (or pieces of long ones) and whose batches are rows of sentences."""
+"""fairseq dataset whose items are documents, or chunks of long ones, and whose batches are rows of sentences."""
 
 from itertools import chain
 from typing import Any, Dict, List, Optional, Sequence, Tuple
@@ -11,35 +11,33 @@ from torch.utils.data import get_worker_info
 
 from docnmt_fairseq.batch.layout import DocumentLayout, PlanKey
 from docnmt_fairseq.batch.ragged import Ragged
-from docnmt_fairseq.data.batching import pack_batches
+from docnmt_fairseq.data.chunking import ChunkLimits, chunk_documents, pack_batches, running_total
 from docnmt_fairseq.data.context_dropout import ContextDropout, Hidden, target_documents
 from docnmt_fairseq.data.extra_sources import ExtraSourceBatch, lengths_of
-from docnmt_fairseq.data.index import DocumentIndex, Lines, name_of
-from docnmt_fairseq.data.pieces import PieceLimits, cut, running_total
-from docnmt_fairseq.data.similar import within_piece
-from docnmt_fairseq.data.split import Split
-from docnmt_fairseq.data.training_sentences import TrainingSentences, drawn_piece, drawn_rows
+from docnmt_fairseq.data.index import DocumentIndex, Lines, Split, name_of
+from docnmt_fairseq.data.random_context import TrainingSentences, drawn_chunk, drawn_rows
+from docnmt_fairseq.data.similar import within_chunk
 
-Sample = Dict[str, Any]  # one piece as ``__getitem__`` gives it, or a batch of them as ``collater`` does
+Sample = Dict[str, Any]  # a chunk from ``__getitem__``, or a batch from ``collater``
 
 
 class DocumentDataset(FairseqDataset):
-    """Pieces of documents; a sample id is the item number of a sentence in the data-bin, i.e. its line, from 0.
+    """Chunks of documents; a sample id is the item number of a sentence in the data-bin, i.e. its line, from 0.
 
     Args:
-        split: the documents.
-        pad, eos: numbers of the padding and the end-of-sentence symbol, the same on both sides.
-        limits: of pieces.
-        with_context: False hides all context: every sentence is a document of its own.
-        context_dropout: of how many pieces context is hidden.
-        shuffle: visit the pieces in random order, as training does.
-        seed: of the order.
-        training_sentences: draws sentences for each, which a batch then holds as documents of their own, behind its
-            documents; limits of tokens do not count them.
+        split: documents.
+        pad, eos: ids of the padding and the end-of-sentence symbol, the same on both sides.
+        limits: limits of chunks.
+        with_context: False hides all context: every sentence is a document.
+        context_dropout: share of chunks whose context is hidden.
+        shuffle: visit the chunks in random order, as in training.
+        seed: seed of the order.
+        training_sentences: draws sentences for each sentence; a batch contains them after its documents, not counted
+            by limits of tokens.
 
     Attributes:
-        plans: those that the model will ask a batch's layout for; they are made where batches are collated.
-        device: where the model computes with them.
+        plans: attention plans that the model requests from a layout; computed when batches are collated.
+        device: device of the model.
     """
 
     def __init__(
@@ -47,7 +45,7 @@ class DocumentDataset(FairseqDataset):
         split: Split,
         pad: int,
         eos: int,
-        limits: PieceLimits = PieceLimits(),
+        limits: ChunkLimits = ChunkLimits(),
         with_context: bool = True,
         context_dropout: ContextDropout = ContextDropout(),
         shuffle: bool = False,
@@ -69,42 +67,42 @@ class DocumentDataset(FairseqDataset):
         self.source_sizes = sentence_sizes(self.src, self.index)
         self.target_sizes = None if self.tgt is None else sentence_sizes(self.tgt, self.index)
         self.extra_sizes = [sentence_sizes(lines, self.index) for lines in split.extra if lines is not None]
-        # Where pieces begin is the source's affair: a reference must not change what a model sees. Only in training,
-        # where memory is short and nothing depends on it, pieces are limited by targets, too.
+        # Chunk boundaries depend on the source only, since a reference must not change the model's input; in training,
+        # where memory is short, targets limit chunks as well.
         limited = self.source_sizes
         if shuffle and self.target_sizes is not None:
             limited = np.maximum(self.source_sizes, self.target_sizes)
-        self.pieces = cut(self.index.documents, limited, limits, weights=self.source_sizes)
-        self.skipped = np.zeros(0, dtype=np.int64)  # sentences that are too long for the model, ascending
+        self.chunks = chunk_documents(self.index.documents, limited, limits, weights=self.source_sizes)
+        self.skipped = np.zeros(0, dtype=np.int64)  # sentences too long for the model, ascending
         self.sizes = self._costs().max(axis=1)
 
     def _costs(self) -> np.ndarray:
-        """The tokens of every piece, [P, columns]: source with context, target, rows of each extra source."""
-        pieces = self.pieces
+        """Returns the tokens of every chunk, [P, columns]: source with context, target, rows of each extra source."""
+        chunks = self.chunks
         source = running_total(self.source_sizes)
-        start, end = (pieces.context_start, pieces.context_end) if self.with_context else (pieces.start, pieces.end)
+        start, end = (chunks.context_start, chunks.context_end) if self.with_context else (chunks.start, chunks.end)
         costs = [source[end] - source[start]]
         for sizes in ([] if self.target_sizes is None else [self.target_sizes]) + self.extra_sizes:
             total = running_total(sizes)
-            costs.append(total[pieces.end] - total[pieces.start])
+            costs.append(total[chunks.end] - total[chunks.start])
         return np.stack(costs, axis=1)
 
     def __len__(self) -> int:
-        return len(self.pieces)
+        return len(self.chunks)
 
     def __getitem__(self, number: int) -> Sample:
-        pieces, index = self.pieces, self.index
-        start, end = int(pieces.start[number]), int(pieces.end[number])
+        chunks, index = self.chunks, self.index
+        start, end = int(chunks.start[number]), int(chunks.end[number])
         hidden = self.context_dropout.draw(self.epoch, number) if self.with_context else Hidden.ALL
-        first, last = (start, end) if hidden else (int(pieces.context_start[number]), int(pieces.context_end[number]))
+        first, last = (start, end) if hidden else (int(chunks.context_start[number]), int(chunks.context_end[number]))
         rows = np.arange(first, last)
         if len(self.skipped):
             rows = rows[~np.isin(rows, self.skipped)]
-        document = int(pieces.document[number])
+        document = int(chunks.document[number])
         decoded = (rows >= start) & (rows < end)
         source = [self.src[int(item)] for item in index.items[rows]]
         training_sentences = None if hidden else self.training_sentences
-        epoch = self.epoch if self.shuffle else 0  # drawn anew in training only
+        epoch = self.epoch if self.shuffle else 0  # new draws in training only
         return {
             "hidden": hidden,
             "ids": index.items[rows[decoded]].astype(np.int64),
@@ -118,18 +116,18 @@ class DocumentDataset(FairseqDataset):
             ],
             "sentence_position": rows - index.documents[document],
             "unit_position": index.unit_positions(document, first, last)[:, rows - first],
-            "similar": None if self.similar is None else within_piece(self.similar[index.items[rows]], rows),
+            "similar": None if self.similar is None else within_chunk(self.similar[index.items[rows]], rows),
         }
 
     def collater(self, samples: List[Sample]) -> Sample:
-        """fairseq's ordinary batch, sentences as rows, with ``net_input["layout"]`` beside them."""
+        """Returns fairseq's ordinary batch, sentences as rows, with ``net_input["layout"]``."""
         samples = [sample for sample in samples if len(sample["ids"])]
         if not samples:
             return {}
         drawn = None
         if self.training_sentences is not None:
             drawn = drawn_rows([(len(sample["source"]), sample["drawn"]) for sample in samples])
-            samples = [*samples, drawn_piece(samples)]
+            samples = [*samples, drawn_chunk(samples)]
         source = [tokens for sample in samples for tokens in sample["source"]]
         decoded = np.concatenate([sample["decoded"] for sample in samples])
         opens = np.concatenate([sample["sentence_position"] == 0 for sample in samples])[decoded]
@@ -138,7 +136,7 @@ class DocumentDataset(FairseqDataset):
             targets = [tokens for sample in samples for tokens in sample["target"]]
         lines = self._lines(samples)
         layout = self._layout(samples, source, decoded, targets, lines, drawn).with_plans(self.plans, self.device)
-        if get_worker_info() is not None:  # one piece of memory is handed over faster than a hundred
+        if get_worker_info() is not None:  # one block of memory is transferred faster than many
             layout = layout.gathered()
         src_tokens = layout.decoded_tokens.pad(torch.cat([source[row] for row in np.flatnonzero(decoded)]), self.pad)
         net_input: Dict[str, Any] = {
@@ -161,7 +159,7 @@ class DocumentDataset(FairseqDataset):
         }
 
     def _lines(self, samples: List[Sample]) -> List[Optional[ExtraSourceBatch]]:
-        """The batch's data of every extra source, None where the document holds it."""
+        """Returns the data of every extra source, None for those taken from the document."""
         of_sources = zip(*(sample["extra"] for sample in samples))
         return [
             None if of_samples[0] is None else ExtraSourceBatch.join(list(chain.from_iterable(of_samples)))
@@ -177,7 +175,7 @@ class DocumentDataset(FairseqDataset):
         lines: List[Optional[ExtraSourceBatch]],
         drawn: Optional[np.ndarray],
     ) -> DocumentLayout:
-        """The layout; a piece without context falls into documents of one sentence."""
+        """Returns the layout; every sentence of a chunk without context is a document."""
         documents, sentence, units = [], [], []
         for sample in samples:
             rows = len(sample["source"])
@@ -202,7 +200,7 @@ class DocumentDataset(FairseqDataset):
         )
 
     def _targets(self, targets: List[Tensor], rows: Ragged) -> Tuple[Tensor, Tensor]:
-        """The target and the decoder's input, which is the target moved right behind an end of sentence."""
+        """Returns the target and the decoder input, the target shifted right after an end of sentence."""
         target = rows.pad(torch.cat(targets), self.pad)
         previous = torch.full_like(target, self.pad)
         previous[:, 1:] = target[:, :-1]
@@ -212,39 +210,39 @@ class DocumentDataset(FairseqDataset):
         return target, previous
 
     def too_long(self, max_source: int, max_target: int) -> np.ndarray:
-        """The sentences that are longer than the model allows, ascending."""
+        """Returns the sentences that exceed the model's maximum positions, ascending."""
         long = self.source_sizes > max_source
         if self.target_sizes is not None:
             long |= self.target_sizes > max_target
         return np.flatnonzero(long)
 
     def skip(self, sentences: np.ndarray) -> None:
-        """Leaves sentences out of their documents, neither encoded nor decoded."""
+        """Excludes sentences from their documents."""
         self.skipped = sentences
 
     def decoded_sentences(self) -> np.ndarray:
-        """How many sentences of every piece are decoded, [P]."""
+        """Returns the number of decoded sentences of every chunk, [P]."""
         if not len(self.skipped):
-            return self.pieces.end - self.pieces.start
+            return self.chunks.end - self.chunks.start
         decoded = np.ones(len(self.index.items), dtype=np.int32)
         decoded[self.skipped] = 0
         total = running_total(decoded)
-        return total[self.pieces.end] - total[self.pieces.start]
+        return total[self.chunks.end] - total[self.chunks.start]
 
     def num_tokens(self, number: int) -> int:
-        """The cost of a piece in tokens."""
+        """Returns the number of tokens of a chunk."""
         return int(self.sizes[number])
 
     def num_tokens_vec(self, numbers: np.ndarray) -> np.ndarray:
-        """The costs of pieces in tokens."""
+        """Returns the numbers of tokens of chunks."""
         return self.sizes[numbers]
 
     def size(self, number: int) -> int:
-        """The cost of a piece in tokens."""
+        """Returns the number of tokens of a chunk."""
         return int(self.sizes[number])
 
     def ordered_indices(self) -> np.ndarray:
-        """The pieces in the order of the corpus, or shuffled anew for every epoch."""
+        """Returns the chunks in the order of the corpus, or shuffled for the epoch."""
         order = np.arange(len(self))
         return np.random.RandomState(self.seed + self.epoch).permutation(order) if self.shuffle else order
 
@@ -255,31 +253,30 @@ class DocumentDataset(FairseqDataset):
         max_sentences: Optional[int] = None,
         required_batch_size_multiple: int = 1,
     ) -> List[np.ndarray]:
-        """Batches of pieces; ``max_sentences`` (--batch-size) counts documents, the examples here.
+        """Returns batches of chunks; ``max_sentences`` (--batch-size) is a number of chunks.
 
-        ``required_batch_size_multiple`` means rows of equal shape, which packed batches do not have; fairseq would
-        drop the last batch for it.
+        ``required_batch_size_multiple`` is ignored: it applies to padded batches, and fairseq would drop the last one.
         """
         return pack_batches(np.asarray(indices), self._costs(), max_tokens, max_sentences)
 
     def set_epoch(self, epoch: int) -> None:
-        """Called by fairseq at the start of an epoch: context dropout is drawn anew."""
+        """Called by fairseq at the start of an epoch; changes the draws of context dropout."""
         self.epoch = epoch
 
     @property
     def can_reuse_epoch_itr_across_epochs(self) -> bool:
-        """False while shuffling: documents meet other documents in every epoch."""
+        """False with shuffling: batches differ between epochs."""
         return not self.shuffle
 
     @property
     def supports_prefetch(self) -> bool:
-        """False: memory maps need none."""
+        """False: memory maps need no prefetching."""
         return False
 
 
 def sentence_sizes(dataset: Lines, index: DocumentIndex) -> np.ndarray:
-    """The tokens of every sentence, kept with the index, or a copy: fairseq's are a view that dies with its dataset."""
-    kept = index.sizes.get(name_of(dataset))
-    if kept is not None:
-        return kept
+    """Returns the tokens of every sentence from the cached index, or a copy, as fairseq's sizes may be a view."""
+    cached = index.sizes.get(name_of(dataset))
+    if cached is not None:
+        return cached
     return np.asarray(dataset.sizes)[index.items].astype(np.int32, copy=False)

@@ -1,4 +1,4 @@
-"""The data of extra sources: dictionaries, widths, and the lines of a split."""
+"""Extra sources of sentences: specifications of ``--extra-sources``, dictionaries, widths, lines of a split."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -9,22 +9,72 @@ import torch
 from fairseq.data import ConcatDataset, Dictionary
 from torch import Tensor
 
+from docnmt_fairseq.batch.context_sentences import CONTEXT_SELECTIONS
 from docnmt_fairseq.boundaries import PARAGRAPH, paragraph_symbol
-from docnmt_fairseq.data.extra_source_specs import OPTION, SourceSpec
 from docnmt_fairseq.data.features import FeatureLines, find_features, same_width
 from docnmt_fairseq.data.index import Lines, Marks, check_parallel
-from docnmt_fairseq.data.integrity import load_side
+from docnmt_fairseq.data.loading import load_side
 from docnmt_fairseq.errors import InputError
+
+NONE = "none"
+OPTION = "--extra-sources"
+FORMS = "previous[:N], next[:N], random[:N], random-each-epoch[:N], similar[:N], training-set[:N]"
+FORMS += ", text:SUFFIX, features:NAME"
+
+
+@dataclass(frozen=True)
+class SourceSpec:
+    """Specification of one extra source.
+
+    Attributes:
+        kind: selection of context sentences, ``text`` or ``features``.
+        name: name of the text or the features.
+        contexts: number of context sentences, 0 for text and features.
+    """
+
+    kind: str
+    name: str = ""
+    contexts: int = 0
+
+    @property
+    def of_document(self) -> bool:
+        """True for context sentences, which are taken from the document."""
+        return self.kind in CONTEXT_SELECTIONS
+
+    def __str__(self) -> str:
+        return f"{self.kind}:{self.contexts if self.of_document else self.name}"
+
+
+def parse_specs(text: Optional[str]) -> List[SourceSpec]:
+    """Parses the value of ``--extra-sources``; None and "none" are no sources."""
+    if text in (None, "", NONE):
+        return []
+    specs = [_parse(part.strip()) for part in text.split(",")]
+    twice = next((spec for number, spec in enumerate(specs) if spec in specs[:number]), None)
+    if twice is not None:
+        raise InputError(f"{OPTION} {text}: {twice} is repeated")
+    return specs
+
+
+def _parse(part: str) -> SourceSpec:
+    kind, colon, argument = part.partition(":")
+    if kind in CONTEXT_SELECTIONS:
+        if colon and not (argument.isdecimal() and int(argument) > 0):
+            raise InputError(f"{OPTION} {part}: give a number of sentences, at least 1")
+        return SourceSpec(kind, contexts=int(argument or 1))
+    if kind not in ("text", "features") or not argument:
+        raise InputError(f"{OPTION} {part}: must be one of {FORMS}")
+    return SourceSpec(kind, argument)
 
 
 @dataclass(frozen=True)
 class ExtraSourceInput:
-    """What a model must know of one extra source.
+    """Input of a model from one extra source.
 
     Attributes:
-        spec: the source.
-        dictionary: of a text; None of features.
-        width: of features, d_f; 0 of a text.
+        spec: specification.
+        dictionary: dictionary of a text; None for features.
+        width: width of features, d_f; 0 for a text.
     """
 
     spec: SourceSpec
@@ -36,10 +86,10 @@ class ExtraSourceData:
     """The extra sources of a task's data-bins.
 
     Args:
-        data_bins: of training; dictionaries are in the first.
-        languages: source and target, as in the names of its files.
-        dictionary: of the source.
-        load_dictionary: from a file.
+        data_bins: data-bins of training; dictionaries are in the first.
+        languages: source and target, as in the file names.
+        dictionary: dictionary of the source.
+        load_dictionary: loads a dictionary from a file.
         dataset_impl: fairseq's option.
     """
 
@@ -54,18 +104,18 @@ class ExtraSourceData:
         self.data_bins, self.languages, self.source_dictionary = data_bins, languages, dictionary
         self.load_dictionary, self.dataset_impl = load_dictionary, dataset_impl
         self.dictionaries: Dict[str, Dictionary] = {}
-        self.widths: Dict[str, Tuple[int, str]] = {}  # of features, and where they were found
+        self.widths: Dict[str, Tuple[int, str]] = {}  # width of features by name, and the file it was found in
 
     def inputs(self, specs: Sequence[SourceSpec], widths: Sequence[int], split: str) -> List[ExtraSourceInput]:
-        """What a model must know of its extra sources.
+        """Returns the inputs of a model.
 
         Args:
-            specs: the sources.
-            widths: of those that are features, where they are known from training; else what the data has.
-            split: where features are looked for.
+            specs: specifications.
+            widths: widths of features known from training; empty: those of the data.
+            split: split whose features determine the widths.
 
         Raises:
-            InputError: no dictionary; no features, or the same ones of several data-bins.
+            InputError: a missing dictionary, missing features, or features shared by several data-bins.
         """
         known, found = iter(widths), []
         for spec in specs:
@@ -81,40 +131,34 @@ class ExtraSourceData:
         return found
 
     def dictionary(self, suffix: str) -> Dictionary:
-        """The dictionary of a text.
-
-        Raises:
-            InputError: there is none, or it lacks ``<p>``, which the source's has.
-        """
+        """Returns the dictionary of a text; raises :class:`InputError` if it is missing or lacks ``<p>``."""
         if suffix not in self.dictionaries:
             path = self.data_bins[0] / f"dict.{suffix}.txt"
             if not path.is_file():
-                raise InputError(
-                    f"{OPTION} text:{suffix}: {path}: no such file; docnmt prepare --extra {suffix} makes it"
-                )
+                raise InputError(f"{path}: no such file; {OPTION} text:{suffix} needs docnmt prepare --extra {suffix}")
             try:
                 found = self.load_dictionary(str(path))
-            except (ValueError, RuntimeError) as error:  # fairseq's, without the file's name
-                raise InputError(f"{path}: no dictionary ({str(error).strip()})") from error
+            except (ValueError, RuntimeError) as error:  # of fairseq, without the file name
+                raise InputError(f"{path}: not a dictionary ({str(error).strip()})") from error
             if PARAGRAPH in self.source_dictionary and PARAGRAPH not in found:
-                raise InputError(f"{path} lacks {PARAGRAPH}, which the source's dictionary has; both need it")
+                raise InputError(f"{path}: lacks {PARAGRAPH}, which the source dictionary has; both need it")
             self.dictionaries[suffix] = found
         return self.dictionaries[suffix]
 
     def lines(
         self, specs: Sequence[SourceSpec], data_bin: Path, split: str, source: Lines, upsample: int
     ) -> List[Optional[Lines]]:
-        """The indexed dataset of every extra source; None for those that the document holds.
+        """Returns the indexed dataset of every extra source; None for those taken from the document.
 
         Args:
-            specs: the sources.
-            data_bin: of the split.
-            split: its name.
-            source: its dataset of the source side, perhaps combined of train, train1, ….
-            upsample: how often the first of several files is taken.
+            specs: specifications.
+            data_bin: data-bin of the split.
+            split: name of the split.
+            source: dataset of the source side; train, train1, … may be combined.
+            upsample: repetitions of the first of several files.
 
         Raises:
-            InputError: a missing file, or one that does not fit the source side.
+            InputError: a missing file, or boundaries that differ from those of the source side.
         """
         if all(spec.of_document for spec in specs):
             return [None for _ in specs]
@@ -142,7 +186,7 @@ class ExtraSourceData:
         return dataset
 
     def _find_all(self, name: str, split: str) -> None:
-        """Checks the features of every data-bin, before training comes to it."""
+        """Checks the features of every data-bin before training reads them."""
         owners: Dict[Path, Path] = {}
         for data_bin in dict.fromkeys(self.data_bins):
             file = find_features(data_bin, split, name)
@@ -150,8 +194,8 @@ class ExtraSourceData:
             owner = owners.setdefault(file.path, data_bin)
             if owner != data_bin:
                 raise InputError(
-                    f"{OPTION} features:{name}: {file.path} would be of {owner} and of {data_bin}; put the features of "
-                    "each into it"
+                    f"{OPTION} features:{name}: {file.path} would belong to {owner} and {data_bin}; move the features "
+                    "into each data-bin"
                 )
 
     def _features(self, name: str, data_bin: Path, split: str, marks: Marks) -> FeatureLines:
@@ -162,11 +206,11 @@ class ExtraSourceData:
 
 @dataclass(frozen=True)
 class ExtraSourceBatch:
-    """The items of every decoded sentence, one sentence after another.
+    """Items of all decoded sentences of a batch.
 
     Attributes:
         values: [M] token ids, or [M, d_f] features.
-        lengths: [S] how many of them are each sentence's; features may have none.
+        lengths: [S] number of items of each sentence; features may have none.
     """
 
     values: Tensor
@@ -174,20 +218,20 @@ class ExtraSourceBatch:
 
     @classmethod
     def join(cls, of_sentences: List[Tensor]) -> "ExtraSourceBatch":
-        """The source of a batch from the items of each sentence."""
+        """Concatenates the items of sentences."""
         return cls(torch.cat(of_sentences), np.array([len(items) for items in of_sentences]))
 
     def to(self, device: torch.device) -> "ExtraSourceBatch":
-        """The same with its tensor on ``device``."""
+        """Returns a copy on a device."""
         return replace(self, values=self.values.to(device, non_blocking=True))
 
     def pin_memory(self) -> "ExtraSourceBatch":
-        """The same in page-locked memory; data loaders call it where there is a GPU."""
+        """Returns a copy in page-locked memory; called by data loaders."""
         return replace(self, values=self.values.pin_memory())
 
 
 def lengths_of(extra_sources: Sequence[Optional[ExtraSourceBatch]]) -> Optional[Tuple[np.ndarray, ...]]:
-    """How many items each sentence has of every source, as a layout has them; none of what the document holds."""
+    """Returns the number of items of each sentence per source, empty for sources taken from the document."""
     if not extra_sources:
         return None
     return tuple(np.zeros(0, dtype=np.int64) if source is None else source.lengths for source in extra_sources)

@@ -1,4 +1,4 @@
-"""Precomputed features of sentences: matrices that lie beside a data-bin and stay on disk."""
+"""Precomputed features of sentences: memory-mapped matrices next to a data-bin."""
 
 import zipfile
 from functools import cached_property
@@ -13,21 +13,15 @@ from docnmt_fairseq.corpus.prepared import parent_folder
 from docnmt_fairseq.data.index import Marks
 from docnmt_fairseq.errors import InputError, first_line
 
-LOCAL_HEADER = 30  # bytes of a zip member's own header, without its name and extra field
+LOCAL_HEADER = 30  # bytes of the header of a zip member without its name and extra field
 
 
 class FeatureFile:
-    """The features of one split: ``SPLIT.NAME.npy``, or ``SPLIT.NAME.npz`` for any number of rows a sentence.
+    """Features of one split: ``SPLIT.NAME.npy``, or ``SPLIT.NAME.npz`` for a variable number of rows per sentence.
 
-    An ``.npy`` holds [lines, d], one row a line, or [lines, n, d]. An ``.npz`` holds ``values`` [total, d] and
-    ``offsets`` [lines + 1], where each line's rows begin, and their total. Lines are either those of the delimited
-    text, what stands at its marks being ignored, or its sentences alone, as their number says.
-
-    Args:
-        path: the file.
-
-    Raises:
-        InputError: not such a file.
+    An ``.npy`` contains [lines, d] or [lines, n, d]. An ``.npz`` contains ``values`` [total, d] and ``offsets``
+    [lines + 1], the first row of each line, and the total. Lines are the lines of the delimited text, whose boundaries
+    are ignored, or the sentences only; their number decides.
     """
 
     def __init__(self, path: Path):
@@ -35,7 +29,7 @@ class FeatureFile:
         try:
             shape, dtype, offsets = self.values.shape, self.values.dtype, self.offsets
         except Exception as error:  # NumPy raises many kinds of errors for damaged files
-            raise InputError(f"{path}: not a file of features ({first_line(error)})") from error
+            raise InputError(f"{path}: not a feature file ({first_line(error)})") from error
         expected = "[total, d]" if offsets is not None else "[lines, d] or [lines, n, d]"
         if len(shape) not in ((2,) if offsets is not None else (2, 3)) or shape[-1] == 0:
             raise InputError(f"{path}: expected {expected}, found {list(shape)}")
@@ -48,11 +42,11 @@ class FeatureFile:
             self.lines = offsets.size - 1
             good = offsets.ndim == 1 and self.lines >= 0 and offsets[0] == 0 and (np.diff(offsets) >= 0).all()
             if not good or offsets[-1] != shape[0]:
-                raise InputError(f"{path}: offsets must rise from 0 to {shape[0]}, the number of rows of values")
+                raise InputError(f"{path}: offsets must increase from 0 to {shape[0]}, the number of rows of values")
 
     @cached_property
     def offsets(self) -> Optional[np.ndarray]:
-        """Where each line's rows begin, and their total, [lines + 1]; None where all have the same number."""
+        """First row of each line, and the total, [lines + 1]; None if all lines have the same number of rows."""
         if self.path.suffix == ".npy":
             return None
         with np.load(self.path) as archive:
@@ -60,7 +54,7 @@ class FeatureFile:
 
     @cached_property
     def values(self) -> np.ndarray:
-        """The features, mapped from disk; those of a compressed archive are read."""
+        """Features, memory-mapped unless the archive is compressed."""
         if self.path.suffix == ".npy":
             return np.load(self.path, mmap_mode="r")
         with zipfile.ZipFile(self.path) as archive:
@@ -80,15 +74,11 @@ class FeatureFile:
             return np.memmap(self.path, dtype, mode="r", offset=stream.tell(), shape=shape, order=order)
 
     def __getstate__(self) -> Dict[str, object]:
-        """The state that another process opens the file by."""
+        """State for other processes, which open the file again."""
         return {name: value for name, value in vars(self).items() if name not in ("values", "offsets")}
 
     def rows(self, line: int) -> np.ndarray:
-        """The features of a line, [n, d] float32.
-
-        Raises:
-            InputError: NaN or infinity among them: only now are they read from disk.
-        """
+        """Returns the features of a line, [n, d] float32; raises :class:`InputError` for NaN and infinity."""
         if self.offsets is not None:
             values = self.values[self.offsets[line] : self.offsets[line + 1]]
         else:
@@ -96,12 +86,12 @@ class FeatureFile:
         with np.errstate(over="ignore"):
             rows = np.array(values, dtype=np.float32)
         if not np.isfinite(rows).all():
-            raise InputError(f"{self.path}: the features of its line {line + 1} are not all finite numbers")
+            raise InputError(f"{self.path}: line {line + 1}: features must be finite numbers")
         return rows
 
     @property
     def sizes(self) -> np.ndarray:
-        """How many rows each line has, [lines]."""
+        """Number of rows of each line, [lines]."""
         if self.offsets is not None:
             return np.diff(self.offsets)
         return np.full(self.lines, 1 if self.values.ndim == 2 else self.values.shape[1])
@@ -111,11 +101,11 @@ class FeatureLines:
     """Features as an indexed dataset of the lines of a data-bin.
 
     Args:
-        file: holds them.
-        marks: of the lines.
+        file: feature file.
+        marks: boundaries of the lines.
 
     Raises:
-        InputError: the file has neither as many lines as the text nor as many as its sentences.
+        InputError: the file has a different number of lines.
     """
 
     def __init__(self, file: FeatureFile, marks: Marks):
@@ -138,27 +128,23 @@ class FeatureLines:
 
 
 def find_features(data_bin: Path, split: str, name: str) -> FeatureFile:
-    """The features of a split, in the data-bin or in the folder around it.
-
-    Raises:
-        InputError: there are none, or several.
-    """
+    """Returns the features of a split, in the data-bin or its parent folder."""
     folders = (data_bin, parent_folder(data_bin))
     candidates = [folder / f"{split}.{name}{suffix}" for folder in folders for suffix in (".npy", ".npz")]
     found = [path for path in candidates if path.is_file()]
     if len(found) != 1:
-        what = f"several: {', '.join(map(str, found))}" if found else "no such file, in it or in the folder around it"
+        what = f"several: {', '.join(map(str, found))}" if found else "no such file, also not in the parent folder"
         raise InputError(f"--extra-sources features:{name}: {data_bin}/{split}.{name}.npy or .npz: {what}")
     return FeatureFile(found[0])
 
 
 def same_width(known: Dict[str, Tuple[int, str]], name: str, file: FeatureFile) -> None:
-    """Keeps the width of the features of that name; ``InputError`` where it was another.
+    """Records the width of features; raises :class:`InputError` if it differs from a previous one.
 
     Args:
-        known: widths by name, and where they are from.
-        name: of the features.
-        file: of one split.
+        known: width by name, and its origin.
+        name: name of the features.
+        file: file of one split.
     """
     width, where = known.setdefault(name, (file.width, str(file.path)))
     if file.width != width:

@@ -1,4 +1,4 @@
-"""Where documents, paragraphs, sections, ... begin in a data-bin: vectorised over sizes, a few bytes a sentence."""
+"""Index of documents, paragraphs, sections, ... in a data-bin: vectorised over sizes, a few bytes per sentence."""
 
 import logging
 from dataclasses import dataclass, field
@@ -10,17 +10,17 @@ from torch import Tensor
 from docnmt_fairseq.boundaries import MAX_LEVELS, boundary
 from docnmt_fairseq.errors import InputError
 
-MOST_LINES = np.iinfo(np.int32).max  # of a corpus: lines are numbered in four bytes
+MOST_LINES = np.iinfo(np.int32).max  # line numbers are int32
 
 logger = logging.getLogger(__name__)
 
 
 class Lines(Protocol):
-    """Lines as tensors, of token numbers or features: an indexed dataset of fairseq, or one in memory."""
+    """Lines as tensors of token ids or features: an indexed dataset of fairseq, or one in memory."""
 
     @property
     def sizes(self) -> np.ndarray:
-        """How many items each line has, [lines]."""
+        """Number of items of each line, [lines]."""
 
     def __getitem__(self, item: int) -> Tensor: ...
 
@@ -29,12 +29,12 @@ class Lines(Protocol):
 
 @dataclass(frozen=True)
 class Marks:
-    """The marks of one side of a corpus, one entry an item, i.e. a line of the text.
+    """Boundaries of one side of a corpus, one entry per item, i.e. per line.
 
     Attributes:
-        document_end: [items] bool, an item of one token: the empty line.
-        levels_ended: [items] int8, how many levels of structure end: those of an item of k ``<p>`` and the end of the
-            sentence are k, see ``boundaries.py``; 0: none.
+        document_end: [items] bool, items of one token: empty lines.
+        levels_ended: [items] int8, number of structure levels that end: k for an item of k ``<p>`` and the end of
+            sentence, see ``boundaries.py``; 0: none.
     """
 
     document_end: np.ndarray
@@ -42,11 +42,11 @@ class Marks:
 
     @classmethod
     def read(cls, dataset: Lines, paragraph_symbol: Optional[int]) -> "Marks":
-        """The marks of a fairseq dataset.
+        """Reads the boundaries of a fairseq dataset.
 
         Args:
-            dataset: an indexed dataset; its sizes are read, and tokens of its shortest items.
-            paragraph_symbol: the number of ``<p>`` in the dictionary, None if it is not there.
+            dataset: indexed dataset; its sizes are read, and the tokens of its shortest items.
+            paragraph_symbol: id of ``<p>``, None if the dictionary lacks it.
         """
         sizes = np.asarray(dataset.sizes)
         levels_ended = np.zeros(len(sizes), dtype=np.int8)
@@ -59,7 +59,7 @@ class Marks:
 
 
 def tokens_at(dataset: Lines, items: np.ndarray, place: int = 0) -> np.ndarray:
-    """The token at a place of the given items, from 0, straight from the memory map where there is one."""
+    """Returns the token at a position of the given items, directly from the memory map if there is one."""
     index, buffer = getattr(dataset, "_index", None), getattr(dataset, "_bin_buffer", None)
     if buffer is not None and index is not None and hasattr(index, "_pointers"):
         tokens = np.frombuffer(buffer, dtype=index.dtype)
@@ -68,10 +68,10 @@ def tokens_at(dataset: Lines, items: np.ndarray, place: int = 0) -> np.ndarray:
 
 
 def check_parallel(source: Marks, target: Marks, name: str, target_name: str = "target") -> None:
-    """Raises :class:`InputError` naming the first line where the marks of the two sides differ."""
+    """Raises :class:`InputError` with the first line where the boundaries of the two sides differ."""
     if len(source.document_end) != len(target.document_end):
         lines = f"{len(source.document_end):,} source lines, {len(target.document_end):,} {target_name} lines"
-        raise InputError(f"{name}: {lines}; both sides need the same lines and marks")
+        raise InputError(f"{name}: {lines}; both sides need the same lines")
     for what, mark in (("an empty line", "document_end"), ("<p>", "levels_ended")):
         of_source, of_target = getattr(source, mark), getattr(target, mark)
         different = np.flatnonzero(of_source != of_target)
@@ -82,22 +82,22 @@ def check_parallel(source: Marks, target: Marks, name: str, target_name: str = "
             if mark == "levels_ended":
                 what = boundary(int(max(of_source[first], of_target[first])))
             raise InputError(
-                f"{name}: line {first + 1}: {what} on the {side} side only; document and paragraph ends stand "
-                f"on the same line of both sides, and no sentence is empty: mend the {other} or the {side} text"
+                f"{name}: line {first + 1}: {what} on the {side} side only; boundaries must be on the same lines of "
+                f"both sides, and no sentence may be empty: correct the {other} or the {side} text"
             )
 
 
 @dataclass(frozen=True)
 class DocumentIndex:
-    """Sentences of a corpus and where its documents and paragraphs begin.
+    """Sentences of a corpus and the first sentences of its documents and paragraphs.
 
     Attributes:
         items: [S] item number (line) of every sentence.
         documents: [D + 1] first sentence of every document, and S.
-        paragraphs: [P] first sentence of every paragraph, those that open a document included.
-        levels: [P] how many levels of structure begin with each paragraph, with a document's first all that there are;
-            empty: nowhere more than the paragraph.
-        sizes: [S] of sentences, as far as they are known, by the files that they are of, see :func:`name_of`.
+        paragraphs: [P] first sentence of every paragraph, including the first of each document.
+        levels: [P] number of structure levels that begin with each paragraph, all of them with a document's first;
+            empty if there are only paragraphs.
+        sizes: [S] sizes of the sentences by :func:`name_of` their files, as far as known.
     """
 
     items: np.ndarray
@@ -110,22 +110,22 @@ class DocumentIndex:
     def build(
         cls, marks: Marks, name: str, unmarked: str = "document", parts: Sequence[int] = (), strict: bool = True
     ) -> "DocumentIndex":
-        """The index of a corpus.
+        """Builds the index of a corpus.
 
         Args:
-            marks: of either side, they are equal.
-            name: of the corpus, for messages.
-            unmarked: what a file without an empty line is: one ``document``, or a document a ``line``.
-            parts: items at which another file begins: no document goes on there, and each is judged by itself.
-            strict: refuse a ``<p>`` that ends nothing; else it means nothing.
+            marks: boundaries, equal on both sides.
+            name: name of the corpus, for messages.
+            unmarked: a file without an empty line is one ``document``, or one document per ``line``.
+            parts: items at which another file begins: documents end there, and ``unmarked`` applies to each file.
+            strict: refuse a ``<p>`` that ends nothing; otherwise it is ignored.
 
         Raises:
-            InputError: a ``<p>`` that ends nothing, no sentence at all, or too many lines.
+            InputError: a ``<p>`` that ends nothing, no sentence, or too many lines.
         """
         if len(marks.document_end) > MOST_LINES:
             raise InputError(
-                f"{name}: {len(marks.document_end):,} lines, more than the {MOST_LINES:,} that one data-bin may have; "
-                "divide it by docnmt prepare --shards, and train on data-bin:data-bin-1:..."
+                f"{name}: {len(marks.document_end):,} lines, at most {MOST_LINES:,} per data-bin; use docnmt prepare "
+                "--shards, and train on data-bin:data-bin-1:..."
             )
         items = np.flatnonzero(~(marks.document_end | (marks.levels_ended > 0))).astype(np.int32)
         if not len(items):
@@ -136,8 +136,8 @@ class DocumentIndex:
         documents = _starts(items, ends, len(items))
         if len(unmarked_items) and unmarked != "line":
             logger.warning(
-                f"{name}: no empty line in a file of it, so its sentences ({len(unmarked_items):,} in such files) are "
-                "taken as one document; if every line is a document of its own, say --unmarked-corpus line"
+                f"{name}: a file has no empty line, so its sentences ({len(unmarked_items):,} in such files) are one "
+                "document; if every line is a document, give --unmarked-corpus line"
             )
         paragraph_ends = np.flatnonzero(marks.levels_ended)
         if strict:
@@ -153,12 +153,12 @@ class DocumentIndex:
 
     @property
     def depth(self) -> int:
-        """How many levels of structure there are between sentence and document: 1, paragraphs, or more."""
+        """Number of structure levels between sentence and document: 1 for paragraphs, or more."""
         return int(self.levels[0]) if len(self.levels) else 1  # the first paragraph opens a document
 
     def unit_positions(self, document: int, start: int, end: int) -> np.ndarray:
-        """Places in the document of paragraphs, sections, ... of sentences start..end-1, from 0, [depth, sentences]."""
-        sentences = np.arange(start, end, dtype=self.paragraphs.dtype)  # of another type numpy would copy the table
+        """Returns the positions of the paragraphs, sections, ... of sentences start..end-1, [depth, sentences]."""
+        sentences = np.arange(start, end, dtype=self.paragraphs.dtype)  # with another type numpy would copy the table
         first = np.searchsorted(self.paragraphs, self.documents[document], side="right")
         paragraph = np.searchsorted(self.paragraphs, sentences, side="right") - first
         if not len(self.levels):
@@ -168,30 +168,25 @@ class DocumentIndex:
 
 
 def _in_unmarked_files(document_end: np.ndarray, parts: Sequence[int]) -> np.ndarray:
-    """Whether an item is in a file that has no empty line, [items] bool.
-
-    Args:
-        document_end: [items] bool.
-        parts: items at which files begin.
-    """
+    """Returns whether each item is in a file without empty lines, [items] bool."""
     starts = np.unique([0, *parts])
     marked = np.logical_or.reduceat(document_end, starts)
     return np.repeat(~marked, np.diff(starts, append=len(document_end)))
 
 
 def _starts(items: np.ndarray, ends: np.ndarray, total: int) -> np.ndarray:
-    """The first sentences of documents, and the total; documents without a sentence are left out."""
+    """Returns the first sentences of documents, and the total; documents without sentences are left out."""
     return np.unique(np.concatenate([[0], np.searchsorted(items, ends), [total]]))
 
 
 def _levels(documents: np.ndarray, paragraphs: np.ndarray, starts: np.ndarray, ended: np.ndarray) -> np.ndarray:
-    """How many levels begin with each paragraph; none where that is nowhere more than one.
+    """Returns the number of levels that begin with each paragraph; empty if there are only paragraphs.
 
     Args:
-        documents: [D] first sentence of each.
-        paragraphs: [P] likewise.
-        starts: [marks] the sentence behind each mark.
-        ended: [marks] the levels that it ends.
+        documents: [D] first sentence of each document.
+        paragraphs: [P] first sentence of each paragraph.
+        starts: [marks] sentence after each boundary.
+        ended: [marks] levels that end at each boundary.
     """
     depth = int(ended.max(initial=1))
     if depth == 1:
@@ -203,34 +198,53 @@ def _levels(documents: np.ndarray, paragraphs: np.ndarray, starts: np.ndarray, e
 
 
 def _check_paragraphs(marks: Marks, ends: np.ndarray, name: str) -> None:
-    """Raises :class:`InputError` at the first ``<p>`` that stands at the start of a document or after another."""
+    """Raises :class:`InputError` for the first ``<p>`` at the start of a document or after another one."""
     before = ends - 1
     is_boundary = marks.document_end | (marks.levels_ended > 0)
-    misplaced = is_boundary[
-        np.maximum(before, 0)
-    ]  # before the first line there is none; if a mark, it is misplaced itself
+    misplaced = is_boundary[np.maximum(before, 0)]  # if the first line is a boundary, it is misplaced
     if misplaced.any():
         line = int(ends[np.argmax(misplaced)]) + 1
         mark = boundary(int(marks.levels_ended[line - 1]))
-        raise InputError(f"{name}: line {line}: {mark} ends a paragraph, but no sentence stands before it")
+        raise InputError(f"{name}: line {line}: {mark} ends a paragraph without a sentence")
 
 
 def files_of(dataset: Lines) -> List[str]:
-    """The files that a dataset is read from, without their endings: one, of a combined one several, of others none."""
+    """Returns the files of a dataset without suffix: one, several for a combined dataset, none for others."""
     paths = [getattr(part, "_path", None) for part in getattr(dataset, "datasets", [dataset])]
     return [path for path in paths if isinstance(path, str)] if all(paths) else []
 
 
 def name_of(dataset: Lines) -> str:
-    """What tells a dataset of files from those of others."""
+    """Returns a name of a dataset made from its files."""
     return "+".join(files_of(dataset))
 
 
 def part_starts(dataset: Lines) -> List[int]:
-    """Where the files of a combined dataset begin (train, train1, ...), each as often as it is repeated."""
+    """Returns the first items of the files of a combined dataset (train, train1, ...), including repetitions."""
     starts: List[int] = []
     begin = 0
     for length, end in zip(getattr(dataset, "real_sizes", []), getattr(dataset, "cumulative_sizes", [])):
         starts += range(begin, end, length)
         begin = end
     return starts
+
+
+@dataclass(frozen=True)
+class Split:
+    """Documents of a data-bin, or of given text.
+
+    Attributes:
+        source, target: indexed datasets of sentences and boundaries; no target in translation.
+        index: index of the documents.
+        name: name for messages.
+        extra: datasets of the same items, texts or features of the sentences; None for extra sources that are taken
+            from the document.
+        similar: [items, K] how many sentences back the most similar ones are, see ``data/similar.py``.
+    """
+
+    source: Lines
+    target: Optional[Lines]
+    index: DocumentIndex
+    name: str = "input"
+    extra: Sequence[Optional[Lines]] = ()
+    similar: Optional[np.ndarray] = None

@@ -1,4 +1,4 @@
-"""Lines that arrive buffer by buffer (fairseq-interactive) as documents: the last one stays open."""
+"""Documents from lines that arrive in buffers (fairseq-interactive); the last document stays open."""
 
 from collections import deque
 from dataclasses import dataclass, field
@@ -10,18 +10,17 @@ from torch import Tensor
 
 from docnmt_fairseq.batch.layout import DocumentLayout
 from docnmt_fairseq.boundaries import MAX_LEVELS
+from docnmt_fairseq.data.chunking import ChunkLimits
 from docnmt_fairseq.data.dataset import DocumentDataset, Sample
-from docnmt_fairseq.data.index import DocumentIndex, Marks
-from docnmt_fairseq.data.pieces import PieceLimits
-from docnmt_fairseq.data.split import Split
-from docnmt_fairseq.data.training_sentences import TrainingSentences
+from docnmt_fairseq.data.index import DocumentIndex, Marks, Split
+from docnmt_fairseq.data.random_context import TrainingSentences
 from docnmt_fairseq.errors import InputError
 
-History = List[List[Tensor]]  # of the translations of a document: of each sentence [m_t, w] a model
+History = List[List[Tensor]]  # translations of a document: one [m_t, w] per sentence and model
 
 
 class LinesInMemory:
-    """The part of an indexed dataset that documents need, over a list of token tensors."""
+    """Indexed dataset of a list of token tensors."""
 
     def __init__(self, lines: List[Tensor]):
         self.lines = lines
@@ -35,7 +34,7 @@ class LinesInMemory:
 
 
 def index_of(lines: LinesInMemory, paragraph_symbol: Optional[int]) -> DocumentIndex:
-    """The documents among typed lines, of which the last may be unfinished; none if there are only marks."""
+    """Returns the index of typed lines, whose last document may be incomplete; empty without sentences."""
     marks = Marks.read(lines, paragraph_symbol)
     if (marks.document_end | (marks.levels_ended > 0)).all():
         empty = np.zeros(0, dtype=np.int32)
@@ -46,12 +45,12 @@ def index_of(lines: LinesInMemory, paragraph_symbol: Optional[int]) -> DocumentI
 
 @dataclass(frozen=True)
 class OpenBatch:
-    """What fairseq-interactive does not keep of a batch.
+    """Data of a batch that fairseq-interactive does not store.
 
     Attributes:
-        layout: of the batch.
-        histories: of translations, of the document of that number in the batch that goes on from earlier lines.
-        stays_open: the number of the document that later lines may go on with, None if it is in another batch.
+        layout: layout of the batch.
+        histories: previous translations of documents that continue from earlier lines, by number in the batch.
+        stays_open: number of the document that later lines may continue, None if it is in another batch.
     """
 
     layout: DocumentLayout
@@ -60,13 +59,13 @@ class OpenBatch:
 
 
 class Before(NamedTuple):
-    """What is no longer among the lines of an open document.
+    """Counts of the lines of an open document that are no longer stored.
 
     Attributes:
-        sentences: how many.
-        units: ended paragraphs, sections, ....
-        levels: that the last of these lines ended; a mark behind it ends only those above, there being no sentence in
-            the others; likewise at the beginning.
+        sentences: number of sentences.
+        units: numbers of ended paragraphs, sections, ....
+        levels: levels that the last of these lines ended; the next boundary ends only higher levels, since there is no
+            sentence in between. All levels at the start.
     """
 
     sentences: int = 0
@@ -74,7 +73,7 @@ class Before(NamedTuple):
     levels: int = MAX_LEVELS
 
     def and_line(self, levels: int) -> "Before":
-        """With one line more, which ends so many levels; 0: a sentence."""
+        """Returns the counts with one more line that ends ``levels`` levels; 0: a sentence."""
         if not levels:
             return self._replace(sentences=self.sentences + 1, levels=0)
         units = tuple(ended + (self.levels <= level < levels) for level, ended in enumerate(self.units))
@@ -85,14 +84,14 @@ NOTHING = Before()
 
 
 class InteractiveDataset(DocumentDataset):
-    """Remembers the documents of its batches, since fairseq-interactive keeps the tokens only.
+    """Dataset that stores the documents of its batches, since fairseq-interactive stores only tokens.
 
     Args:
-        batches: where they are put, in the order of the batches.
-        carried: lines at the front that were translated before: context only.
-        before: what of the first document stood before the carried lines.
-        history: of the translations of the carried lines.
-        stays_open: whether the last document does.
+        batches: queue to which they are appended, in order.
+        carried: number of leading lines that were translated before and are context only.
+        before: counts of the first document before the carried lines.
+        history: translations of the carried lines.
+        stays_open: whether the last document stays open.
     """
 
     def __init__(
@@ -117,8 +116,8 @@ class InteractiveDataset(DocumentDataset):
         old = sample["ids"] < self.carried
         decoded = sample["decoded"].copy()
         decoded[np.flatnonzero(decoded)[old]] = False
-        before = self.before if self.pieces.document[number] == 0 else NOTHING
-        units = np.zeros((MAX_LEVELS, len(decoded)), dtype=np.int64)  # as levels come and go with the lines
+        before = self.before if self.chunks.document[number] == 0 else NOTHING
+        units = np.zeros((MAX_LEVELS, len(decoded)), dtype=np.int64)  # the number of levels differs between buffers
         units[: len(sample["unit_position"])] = sample["unit_position"]
         return {
             **sample,
@@ -130,7 +129,7 @@ class InteractiveDataset(DocumentDataset):
         }
 
     def decoded_sentences(self) -> np.ndarray:
-        """How many new sentences every piece holds, [P]."""
+        """Returns the number of new sentences of every chunk, [P]."""
         skipped, old = self.skipped, np.flatnonzero(self.index.items < self.carried)
         self.skipped = np.union1d(skipped, old)
         counts = super().decoded_sentences()
@@ -138,7 +137,7 @@ class InteractiveDataset(DocumentDataset):
         return counts
 
     def collater(self, samples: List[Sample]) -> Sample:
-        """The batch, remembering its documents."""
+        """Returns the batch and stores its documents."""
         batch = super().collater(samples)
         if batch:
             numbers = [sample["number"] for sample in samples if len(sample["ids"])]
@@ -150,18 +149,18 @@ class InteractiveDataset(DocumentDataset):
 
     @property
     def can_reuse_epoch_itr_across_epochs(self) -> bool:
-        """False: fairseq would keep every buffer that was ever typed."""
+        """False: fairseq would store every buffer."""
         return False
 
 
 class OpenDocument:
-    """The document that is being typed: its sentences so far are context for the next ones.
+    """Document that is being typed; its previous sentences are context for the next ones.
 
     Args:
-        pad, eos: numbers of the padding and the end-of-sentence symbol.
-        paragraph_symbol: number of ``<p>``, None if the dictionary lacks it.
-        similar: finds the sentences that those of some lines are most like, see :class:`Split`.
-        training_sentences: what draws sentences for each, None if no model wants them.
+        pad, eos: ids of the padding and the end-of-sentence symbol.
+        paragraph_symbol: id of ``<p>``, None if the dictionary lacks it.
+        similar: finds the most similar sentences, see :class:`~docnmt_fairseq.data.index.Split`.
+        training_sentences: returns the random context of sentences, None if no model uses it.
     """
 
     def __init__(
@@ -174,24 +173,23 @@ class OpenDocument:
     ):
         self.pad, self.eos, self.paragraph_symbol = pad, eos, paragraph_symbol
         self.similar, self.training_sentences = similar, training_sentences
-        self.lines: List[Tensor] = []  # of the open document, marks included
+        self.lines: List[Tensor] = []  # of the open document, including boundaries
         self.before = NOTHING
         self.batches: Deque[OpenBatch] = deque()
-        self.history: History = []  # of the translations of its sentences, at the end of the last batch
+        self.history: History = []  # translations of its sentences at the end of the last batch
 
     def extend(
         self,
         lines: List[Tensor],
         context: bool,
-        limits: PieceLimits,
+        limits: ChunkLimits,
     ) -> InteractiveDataset:
-        """The new lines as documents; an empty line (one token) ends one, marks end paragraphs and more.
+        """Returns the new lines as documents; an empty line (one token) ends a document.
 
         Args:
-            lines: token tensors, each ending in end of sentence.
-            context: False: every sentence stands alone.
-            limits: of a piece; older sentences are forgotten to keep to them, and the overlap is where the new lines
-                alone need several.
+            lines: token tensors with the end of sentence.
+            context: False: sentences are translated without context.
+            limits: limits of a chunk; the oldest sentences are dropped to keep them.
         """
         if not context:
             self.lines, self.before, self.history = [], NOTHING, []
@@ -214,8 +212,8 @@ class OpenDocument:
             self.before, self.history = NOTHING, []
         return dataset
 
-    def _forget(self, new: List[Tensor], limits: PieceLimits) -> None:
-        """Drops the oldest lines until those of the open document and the new ones that continue it fit one piece."""
+    def _forget(self, new: List[Tensor], limits: ChunkLimits) -> None:
+        """Drops the oldest lines until the open document with the lines that continue it fits into one chunk."""
         ends = [number for number, line in enumerate(new) if len(line) == 1]
         continued = new[: ends[0]] if ends else new
         sentences = sum(not self._levels_ended(line) for line in [*self.lines, *continued])
@@ -228,20 +226,19 @@ class OpenDocument:
             self.before = self.before.and_line(levels)
 
     def _before_first(self, lines: List[Tensor]) -> Before:
-        """What stood before the first sentence of lines: marks there end units of which only the count is left, and an
-        empty line the document, of which no sentence may be left."""
+        """Returns the counts before the first sentence of lines, updated by boundaries before it."""
         before = self.before
         for line in takewhile(lambda line: len(line) == 1 or self._levels_ended(line), lines):
             before = NOTHING if len(line) == 1 else before.and_line(self._levels_ended(line))
         return before
 
     def _levels_ended(self, line: Tensor) -> int:
-        """How many levels a line ends, 0 for a sentence."""
+        """Returns the number of levels that a line ends, 0 for a sentence."""
         return int(Marks.read(LinesInMemory([line]), self.paragraph_symbol).levels_ended[0])
 
     def batch_of(self, src_lengths: Tensor) -> OpenBatch:
-        """The documents of the batch in hand, which must have the given lengths of sentences."""
+        """Returns the documents of the current batch, which must have the given sentence lengths."""
         lengths = src_lengths.cpu().numpy()
         if not self.batches or not np.array_equal(self.batches[0].layout.decoded_tokens.lengths, lengths):
-            raise InputError("a batch without its documents: use --num-workers 0 and --data-buffer-size 0 here")
+            raise InputError("batches arrived in another order; use --num-workers 0 and --data-buffer-size 0")
         return self.batches.popleft()

@@ -1,8 +1,8 @@
-"""Which earlier sentences of its document a sentence is most like: files beside a data-bin, and pieces of documents.
+"""Tables of the most similar previous sentences of each sentence, next to a data-bin.
 
-``docnmt embed neighbours`` writes them: beside ``train.de-en.de.idx`` stands ``train.de-en.de.similar.npy``, [lines, K]
-int16: how many sentences back, most similar first, 0 where there are no more; and ``similar.de.npz``, the sentence
-vectors by which the same is found for text that is in no data-bin.
+``docnmt embed neighbours`` writes them: next to ``train.de-en.de.idx`` is ``train.de-en.de.similar.npy``, [lines, K]
+int16, the number of sentences back, most similar first, 0 for none; and ``similar.de.npz``, the sentence vectors from
+which the same is computed for other text.
 """
 
 from pathlib import Path
@@ -15,32 +15,32 @@ from docnmt_fairseq.errors import InputError, first_line
 
 
 def similar_file(prefix: Path) -> Path:
-    """The file of a side of a split, e.g. of ``data-bin/train.de-en.de``."""
+    """Path of the table of a side of a split, e.g. of ``data-bin/train.de-en.de``."""
     return prefix.with_name(prefix.name + ".similar.npy")
 
 
 def vectors_file(data_bin: Path, language: str) -> Path:
-    """The file of a language's sentence vectors."""
+    """Path of the sentence vectors of a language."""
     return data_bin / f"similar.{language}.npz"
 
 
 def how_to_make(data_bin: Path, language: str, sentences: int) -> str:
-    """The command that writes the files."""
+    """Command that writes the files."""
     return f"docnmt embed neighbours {data_bin} --language {language} --sentences {sentences} --model MODEL"
 
 
 def read_similar(data_bin: Path, split: str, pair: Tuple[str, str], lines: Lines, needed: int) -> np.ndarray:
-    """A split's table, [lines, K] int16, memory-mapped where it is one file.
+    """Returns the table of a split, [lines, K] int16, memory-mapped if it is one file.
 
     Args:
-        data_bin: its folder.
-        split: its name.
+        data_bin: folder.
+        split: name of the split.
         pair: source and target language.
-        lines: the source, as fairseq reads it: train, train1, … may be combined, and repeated.
-        needed: the model's context sentences, at most K.
+        lines: source dataset of fairseq; train, train1, … may be combined and repeated.
+        needed: number of context sentences of the model, at most K.
 
     Raises:
-        InputError: a file is missing or damaged, or does not belong to the data-bin; K is too small.
+        InputError: a file is missing, damaged or of another data-bin, or K is too small.
     """
     source, target = pair
     parts = getattr(lines, "datasets", [lines])
@@ -61,27 +61,23 @@ def _read(path: Path, lines: int, needed: int, command: str) -> np.ndarray:
     try:
         table = np.load(path, mmap_mode="r", allow_pickle=False)
     except FileNotFoundError:
-        raise InputError(f"the model's context is similar sentences, but there is no {path}; run {command}") from None
+        raise InputError(f"{path}: no such file; the model's context is similar sentences: run {command}") from None
     except Exception as error:  # NumPy raises many kinds of errors for damaged files
-        raise InputError(f"{path}: damaged: {first_line(error)}; make it anew with {command}") from error
-    if table.ndim != 2 or table.dtype != np.int16 or len(table) != lines:
-        found = f"{table.dtype} {list(table.shape)}"
-        raise InputError(f"{path}: holds {found}, expected a row for each of {lines:,} lines; make it with {command}")
-    if table.shape[1] < needed:
-        raise InputError(
-            f"the model has {needed} similar sentences as context, {path} is for {table.shape[1]}; run {command}"
-        )
+        raise InputError(f"{path}: damaged: {first_line(error)}; run {command}") from error
+    if table.ndim != 2 or table.dtype != np.int16 or len(table) != lines or table.shape[1] < needed:
+        expected = f"expected int16 [{lines}, at least {needed}]"
+        raise InputError(f"{path}: {table.dtype} {list(table.shape)}, {expected}; run {command}")
     return table
 
 
-def within_piece(back: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """How many rows of a piece back similar sentences stand, [n, K], 0 where they are not in the piece.
+def within_chunk(back: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """Returns how many rows back in a chunk similar sentences are, [n, K], 0 for sentences outside of the chunk.
 
     Args:
         back: [n, K] how many sentences back in the document.
-        rows: [n] the sentences of the piece, ascending; some may be left out.
+        rows: [n] sentences of the chunk, ascending; some may be missing.
     """
     sentence = rows[:, None] - back  # [n, K]
     place = np.searchsorted(rows, sentence)
-    there = rows[np.minimum(place, len(rows) - 1)] == sentence  # where it is itself, 0 stays 0
-    return np.where(there, np.arange(len(rows))[:, None] - place, 0)
+    present = rows[np.minimum(place, len(rows) - 1)] == sentence  # a sentence itself is 0 rows back
+    return np.where(present, np.arange(len(rows))[:, None] - place, 0)

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, Callable, Dict, List, Mapping, Sequence, Tuple, TypeVar
 
 from docnmt_fairseq.corpus.files import read_lines
-from docnmt_fairseq.corpus.synth.table import Case, read_cases
+from docnmt_fairseq.corpus.synth.cases import Case, read_cases
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.evaluation.generate_log import restore_document_order
 from docnmt_fairseq.evaluation.scores import Scores, corpus_scores

@@ -9,11 +9,10 @@ from fairseq.tasks import FairseqTask
 from torch import Tensor
 
 from docnmt_fairseq.checkpoints import Ensemble
-from docnmt_fairseq.data.batching import pack_batches
+from docnmt_fairseq.data.chunking import pack_batches, running_total
 from docnmt_fairseq.data.concatenation import ConcatenationDataset
 from docnmt_fairseq.data.context_dropout import Hidden
 from docnmt_fairseq.data.dataset import DocumentDataset
-from docnmt_fairseq.data.pieces import running_total
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.tasks.documents import DocumentsTask
 
@@ -94,7 +93,7 @@ def _of_windows(dataset: ConcatenationDataset, lines: List[int], max_tokens: int
 
 def _of_pieces(dataset: DocumentDataset, lines: List[int], max_tokens: int, only_lines: bool) -> Iterator[Batch]:
     wanted = np.isin(dataset.index.items, lines)
-    total, pieces = running_total(wanted), dataset.pieces
+    total, pieces = running_total(wanted), dataset.chunks
     numbers = np.flatnonzero(total[pieces.end] > total[pieces.start])
     for batch in dataset.batch_by_size(numbers, max_tokens=max_tokens):
         samples: List[Sample] = [dataset[int(number)] for number in batch]

@@ -19,8 +19,7 @@ from docnmt_fairseq.batch.sources import (
     SourceKey,
 )
 from docnmt_fairseq.context.selected.base import zero_of
-from docnmt_fairseq.data.extra_source_specs import SourceSpec, parse_specs
-from docnmt_fairseq.data.extra_sources import ExtraSourceBatch, ExtraSourceInput, lengths_of
+from docnmt_fairseq.data.extra_sources import ExtraSourceBatch, ExtraSourceInput, SourceSpec, lengths_of, parse_specs
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.models.embeddings import TokenEmbeddingOptions, token_embedding
 from docnmt_fairseq.models.encoder_outputs import SENTINEL

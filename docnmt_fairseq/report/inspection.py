@@ -105,7 +105,7 @@ def inspect_translated(
     sentences: Dict[int, InspectedSentence] = {}
     runs = [
         _run(ensemble, dataset, int(number), first, sentences, translate)
-        for number in np.flatnonzero(dataset.pieces.document == document)
+        for number in np.flatnonzero(dataset.chunks.document == document)
     ]
     ordered = [sentences[number] for number in sorted(sentences)]
     target_starts = np.cumsum([0, *(len(sentence.translation) for sentence in ordered)])
@@ -140,7 +140,7 @@ def _run(
         sentences: receives the decoded sentences.
         translate: translates the decoded sentences of a batch.
     """
-    task, pieces = ensemble.task, dataset.pieces
+    task, pieces = ensemble.task, dataset.chunks
     item: Dict[str, Any] = dataset[number]
     start = pieces.start if item["hidden"] else pieces.context_start
     rows = np.arange(len(item["source"])) + int(start[number]) - first

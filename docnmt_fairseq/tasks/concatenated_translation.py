@@ -19,10 +19,10 @@ from fairseq.sequence_generator import SequenceGenerator
 from fairseq.sequence_scorer import SequenceScorer
 from fairseq.tasks import register_task
 
-from docnmt_fairseq.data.batching import check_some_left
+from docnmt_fairseq.data.chunking import check_some_left
 from docnmt_fairseq.data.concatenation import ConcatenationDataset, Hypothesis, keep_last_sentence, last_sentence_start
+from docnmt_fairseq.data.index import Split
 from docnmt_fairseq.data.interactive import LinesInMemory, index_of
-from docnmt_fairseq.data.split import Split
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.options import option
 from docnmt_fairseq.tasks.documents import DocumentsConfig, DocumentsTask

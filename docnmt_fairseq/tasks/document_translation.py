@@ -21,15 +21,21 @@ from torch import nn
 
 from docnmt_fairseq.batch.layout import PlanKey
 from docnmt_fairseq.context.selected.base import drawn_contexts
-from docnmt_fairseq.data.batching import check_some_left
+from docnmt_fairseq.data.chunking import ChunkLimits, check_some_left
 from docnmt_fairseq.data.context_dropout import ContextDropout
 from docnmt_fairseq.data.dataset import DocumentDataset, Sample
-from docnmt_fairseq.data.extra_source_specs import FORMS, NONE, OPTION, SourceSpec, parse_specs
-from docnmt_fairseq.data.extra_sources import ExtraSourceData, ExtraSourceInput
+from docnmt_fairseq.data.extra_sources import (
+    FORMS,
+    NONE,
+    OPTION,
+    ExtraSourceData,
+    ExtraSourceInput,
+    SourceSpec,
+    parse_specs,
+)
+from docnmt_fairseq.data.index import Split
 from docnmt_fairseq.data.interactive import OpenBatch, OpenDocument
-from docnmt_fairseq.data.pieces import PieceLimits
-from docnmt_fairseq.data.split import Split
-from docnmt_fairseq.data.training_sentences import TrainingSentences, read_training_sentences
+from docnmt_fairseq.data.random_context import TrainingSentences, read_training_sentences
 from docnmt_fairseq.embedding.similar_context import SimilarContext
 from docnmt_fairseq.errors import InputError, refuse
 from docnmt_fairseq.models.base import all_take_layouts, batch_for_model, takes_layout
@@ -202,10 +208,10 @@ class DocumentTranslationTask(DocumentsTask):
     # --- Data ---
 
     @property
-    def piece_limits(self) -> PieceLimits:
+    def chunk_limits(self) -> ChunkLimits:
         """Maximum size of a chunk of a document."""
         overlap = (self.view("context_overlap"), self.view("context_overlap_after"))
-        return PieceLimits(self.view("max_document_sentences"), self.view("max_document_tokens"), *overlap)
+        return ChunkLimits(self.view("max_document_sentences"), self.view("max_document_tokens"), *overlap)
 
     def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **kwargs: Any) -> None:
         """Loads a split of the data-bin as documents; see :meth:`DocumentsTask.read_split`."""
@@ -235,7 +241,7 @@ class DocumentTranslationTask(DocumentsTask):
             split,
             self.src_dict.pad(),
             self.src_dict.eos(),
-            self.piece_limits,
+            self.chunk_limits,
             with_context=not alone and str(self.view("context")) == "document",
             context_dropout=self.context_dropout if training else ContextDropout(),
             shuffle=training,
@@ -284,7 +290,7 @@ class DocumentTranslationTask(DocumentsTask):
         """Dataset of the input lines of fairseq-interactive; an unfinished document continues with the next lines."""
         self.refuse_data_of_lines()
         context = str(self.view("context")) == "document"
-        return self.open_document.extend(src_tokens, context, self.piece_limits)
+        return self.open_document.extend(src_tokens, context, self.chunk_limits)
 
     def inference_step(
         self,

@@ -25,10 +25,10 @@ from docnmt_fairseq.boundaries import PARAGRAPH, is_boundary, paragraph_symbol
 from docnmt_fairseq.ca_layers.decomposition import AlternatingUpdates
 from docnmt_fairseq.corpus.prepared import languages_of
 from docnmt_fairseq.data.concatenation import Hypothesis
+from docnmt_fairseq.data.index import Split
 from docnmt_fairseq.data.index_cache import read_index
-from docnmt_fairseq.data.integrity import check_side, split_named
 from docnmt_fairseq.data.interactive import LinesInMemory, index_of
-from docnmt_fairseq.data.split import Split
+from docnmt_fairseq.data.loading import check_side, split_errors
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.fairseq_patches.training import PREEMPTION
 from docnmt_fairseq.models.base import DocumentModel
@@ -191,8 +191,8 @@ class DocumentsTask(TranslationTask):
         cfg, path, languages = self.cfg, self.data_bin(split, epoch), self.languages
         for pair in (languages, languages[::-1]):  # fairseq reads the files of either direction
             for language, dictionary in zip(languages, (self.src_dict, self.tgt_dict)):
-                check_side(path, split, "-".join(pair), language, len(dictionary), dictionary.eos(), combine)
-        with split_named(path, split, languages):
+                check_side(path, split, "-".join(pair), language, dictionary, combine)
+        with split_errors(path, split, languages):
             pair = load_langpair_dataset(
                 path, split, cfg.source_lang, self.src_dict, cfg.target_lang, self.tgt_dict, combine=combine,
                 dataset_impl=cfg.dataset_impl, upsample_primary=max(1, cfg.upsample_primary), left_pad_source=False,

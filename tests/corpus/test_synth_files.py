@@ -9,7 +9,7 @@ import pytest
 from docnmt_fairseq.cli import main
 from docnmt_fairseq.corpus.delimited import read_documents
 from docnmt_fairseq.corpus.synth import SynthOptions, read_cases, write_corpus, writer
-from docnmt_fairseq.corpus.synth.document import documents
+from docnmt_fairseq.corpus.synth.documents import documents
 from docnmt_fairseq.errors import InputError
 
 SMALL = SynthOptions(
@@ -57,7 +57,6 @@ def test_delimited_reader_takes_it(corpus):
         ({"source_lang": ""}, "--source-lang : must be"),
         ({"max_distance": 1}, "--max-distance 1: must be at least 2, or leave pronouns out of --kinds"),
         ({"min_distance": 7}, "--max-distance 6"),
-        ({"kinds": ("ambiguous",), "introductions": 3}, "--introductions 3: has no effect, as --kinds leaves"),
     ],
 )
 def test_impossible_settings_are_refused_by_name(change, named):

@@ -148,7 +148,7 @@ def test_every_file_is_judged_by_itself(unmarked, documents, caplog):
 def test_more_lines_than_there_are_numbers_are_refused(monkeypatch):
     monkeypatch.setattr("docnmt_fairseq.data.index.MOST_LINES", 3)
     assert len(index_of(["a", "b", ""])) == 1
-    with pytest.raises(InputError, match=r"corpus: 4 lines, more than the 3 .* --shards"):
+    with pytest.raises(InputError, match=r"corpus: 4 lines, at most 3 .*"):
         index_of(["a", "b", "", "c"])
 
 

@@ -3,8 +3,8 @@
 import pytest
 import torch
 
+from docnmt_fairseq.data.chunking import ChunkLimits
 from docnmt_fairseq.data.interactive import OpenDocument
-from docnmt_fairseq.data.pieces import PieceLimits
 
 EMPTY, MARK, PARAGRAPH = torch.tensor([2]), torch.tensor([9, 2]), 9
 
@@ -27,7 +27,7 @@ def positions(dataset):
 
 def typed(*buffers, max_tokens=5):
     document = OpenDocument(1, 2, PARAGRAPH)
-    return [positions(document.extend(list(lines), True, PieceLimits(128, max_tokens))) for lines in buffers]
+    return [positions(document.extend(list(lines), True, ChunkLimits(128, max_tokens))) for lines in buffers]
 
 
 def test_a_document_that_was_forgotten_whole_goes_on():

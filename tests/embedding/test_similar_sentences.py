@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from docnmt_fairseq.corpus.data_bin import DictionaryNumbering, ItemWriter, write_language_tokens
-from docnmt_fairseq.data.similar import read_similar, similar_file, vectors_file, within_piece
+from docnmt_fairseq.data.similar import read_similar, similar_file, vectors_file, within_chunk
 from docnmt_fairseq.embedding import neighbours
 from docnmt_fairseq.embedding.model import SentenceEmbedding, Settings
 from docnmt_fairseq.embedding.neighbours import write_neighbours
@@ -137,6 +137,6 @@ def test_vectors_of_other_words_are_an_error(own_bin):
 def test_within_a_piece_only_its_sentences_remain(document, most, data):
     back = np.array([data.draw(st.lists(st.integers(0, row), min_size=most, max_size=most)) for row in range(document)])
     rows = np.array(sorted(data.draw(st.sets(st.integers(0, document - 1), min_size=1))))
-    for place, (row, found) in enumerate(zip(rows, within_piece(back[rows], rows))):
+    for place, (row, found) in enumerate(zip(rows, within_chunk(back[rows], rows))):
         wanted = [row - b if b and row - b in rows else None for b in back[row]]
         assert [rows[place - b] if b else None for b in found] == wanted

@@ -10,11 +10,9 @@ from pathlib import Path
 from typing import Any, Dict, List, Optional, Set, TextIO
 
 from docnmt_fairseq.boundaries import DOCUMENT, PARAGRAPH
-from docnmt_fairseq.corpus.synth.ceiling import Counts, ceiling, count_forms
-from docnmt_fairseq.corpus.synth.document import Document, documents
-from docnmt_fairseq.corpus.synth.lexicon import build_lexicon
-from docnmt_fairseq.corpus.synth.options import SynthOptions
-from docnmt_fairseq.corpus.synth.table import Case, write_cases
+from docnmt_fairseq.corpus.synth.cases import Case, Counts, ceiling, count_forms, write_cases
+from docnmt_fairseq.corpus.synth.documents import Document, documents
+from docnmt_fairseq.corpus.synth.language import SynthOptions, build_lexicon
 from docnmt_fairseq.files import atomic_folder
 from docnmt_fairseq.locks import holding, in_folder
 
