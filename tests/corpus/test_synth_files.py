@@ -52,9 +52,9 @@ def test_delimited_reader_takes_it(corpus):
         ({"nouns": 10}, "--nouns 10"),
         ({"kinds": ()}, "--kinds"),
         ({"target_lang": "src"}, "--target-lang src"),
-        ({"target_lang": "a/b"}, "--target-lang a/b: must be a name without dots, slashes"),
-        ({"source_lang": "phenomena.tsv"}, "--source-lang phenomena.tsv: must be"),  # would take the table's place
-        ({"source_lang": ""}, "--source-lang : must be"),
+        ({"target_lang": "a/b"}, "--target-lang a/b: must not contain"),
+        ({"source_lang": "phenomena.tsv"}, "--source-lang phenomena.tsv: must not"),  # would take the table's place
+        ({"source_lang": ""}, "--source-lang : must not"),
         ({"max_distance": 1}, "--max-distance 1: must be at least 2, or leave pronouns out of --kinds"),
         ({"min_distance": 7}, "--max-distance 6"),
     ],
