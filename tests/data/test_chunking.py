@@ -94,6 +94,6 @@ def test_a_batch_may_have_exactly_the_limit_and_no_column_more():
     assert [batch.tolist() for batch in pack_batches(np.arange(5), costs, 10, None)] == [[0, 1], [2, 3], [4]]
 
 
-def test_too_long_documents_are_told_once(caplog):
+def test_too_long_documents_are_reported_once(caplog):
     pack_batches(np.arange(3), np.array([[5], [50], [60]]), 10, None)
-    assert "2 documents cost more than --max-tokens 10" in caplog.text
+    assert "2 documents exceed --max-tokens 10" in caplog.text
