@@ -25,5 +25,5 @@ export OMP_NUM_THREADS=1
 pytest -n 2 --dist loadfile --no-loadscope-reorder "${select[@]}" "$@"
 for capability in "${older_cpus[@]}"; do
     say "pytest: as a CPU with the instruction set $capability"
-    ATEN_CPU_CAPABILITY=$capability ONEDNN_MAX_CPU_ISA=AVX2 pytest -q -n 2 -m "cpu" tests
+    ATEN_CPU_CAPABILITY=$capability ONEDNN_MAX_CPU_ISA=AVX2 pytest -q -n 2 -m "cpu and not slow" tests
 done

@@ -9,6 +9,8 @@ from docnmt_fairseq.layers import search_kernels
 from docnmt_fairseq.layers.search_kernels import attend_hypotheses, log_sum_exp
 from docnmt_fairseq.native.library import missing
 
+pytestmark = pytest.mark.cpu
+
 
 @pytest.fixture(params=["compiled", "torch"])
 def implementation(request, monkeypatch):

@@ -58,6 +58,7 @@ def test_sampling_depends_on_the_origin_of_a_line_only(prepared, checkpoint):
     assert sampled([lines, lines], ("b", 0), ("a", 0))[len(lines) :] == whole
 
 
+@pytest.mark.cpu
 @pytest.mark.parametrize("precision", ["bf16", "int8"])
 def test_low_precision_changes_scores_little(prepared, checkpoint, precision):
     full = translator(checkpoint, prepared).translate_lines([LINES])[0]

@@ -18,6 +18,8 @@ from tests.support.documents import layouts, make_layout
 from tests.support.selection import all_select, keeping
 from tests.support.trees import found_by_steps, tree_inputs
 
+pytestmark = pytest.mark.cpu
+
 NAMES = KERNELS.names()
 
 
