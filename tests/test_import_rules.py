@@ -40,7 +40,6 @@ ORDER = [
         "errors",
         "fairseq_patches",
         "files",
-        "locks",
         "native",
         "options",
         "registry",

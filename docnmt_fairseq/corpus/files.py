@@ -8,7 +8,7 @@ import stat
 import zlib
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO, Dict, Iterator, List, Optional, TextIO, Tuple, cast
+from typing import Any, BinaryIO, Iterator, List, Optional, TextIO, Tuple, cast
 from zipfile import BadZipFile
 
 import numpy as np
@@ -115,39 +115,3 @@ def npy_on_disk(path: PathLike, shape: Tuple[int, ...], dtype: type) -> Iterator
                 os.posix_fallocate(stream.fileno(), 0, Path(temporary).stat().st_size)
         yield array
         array.flush()
-
-
-def led_to(path: PathLike) -> Path:
-    """Returns the target of a symbolic link; other paths are returned unchanged."""
-    return Path(os.path.realpath(path)) if os.path.islink(path) else Path(path)
-
-
-OPEN = 64  # files that are open at the same time
-
-
-class FilesByTurns:
-    """Files that are read by turns, any number of them, only some of which are open at a time."""
-
-    def __init__(self) -> None:
-        self._open: Dict[Path, BinaryIO] = {}  # the one that was asked for last is the last
-        self._left_at: Dict[Path, int] = {}
-
-    def __enter__(self) -> "FilesByTurns":
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        for stream in self._open.values():
-            stream.close()
-
-    def opened(self, path: Path) -> BinaryIO:
-        """A file, where it was left; to be asked for anew whenever another one may have been."""
-        stream = self._open.pop(path, None)
-        if stream is None:
-            if len(self._open) >= OPEN:
-                longest_ago = next(iter(self._open))
-                with self._open.pop(longest_ago) as closed:
-                    self._left_at[longest_ago] = closed.tell()
-            stream = open(path, "rb")  # noqa: SIM115  (closed above, or in the end)
-            stream.seek(self._left_at.get(path, 0))
-        self._open[path] = stream
-        return stream

@@ -13,8 +13,7 @@ from docnmt_fairseq.boundaries import DOCUMENT, PARAGRAPH
 from docnmt_fairseq.corpus.synth.cases import Case, Counts, ceiling, count_forms, write_cases
 from docnmt_fairseq.corpus.synth.documents import Document, documents
 from docnmt_fairseq.corpus.synth.language import SynthOptions, build_lexicon
-from docnmt_fairseq.files import atomic_folder
-from docnmt_fairseq.locks import holding, in_folder
+from docnmt_fairseq.files import atomic_folder, folder_lock
 
 SPLITS = ("train", "valid", "test")
 LEXICON = "lexicon.json"  # appears last: where it is, the corpus is whole
@@ -68,7 +67,7 @@ def write_corpus(options: SynthOptions, output: Path) -> CorpusReport:
             process writes it.
     """
     complete = output / ".complete"
-    with holding(in_folder(output), f"--output {output}"):
+    with folder_lock(output):
         try:
             with atomic_folder(complete) as folder:
                 report = _write(options, folder)
