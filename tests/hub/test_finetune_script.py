@@ -54,7 +54,7 @@ def test_script_keeps_other_imports_and_passes_options(tmp_path):
         assert done.returncode != 0
         return done.stderr
 
-    assert f"--revision v1: {data} is on this machine" in failure(data, IMPORT_OPTIONS="--revision v1")
+    assert f"--revision v1: {data} is a local path" in failure(data, IMPORT_OPTIONS="--revision v1")
     (output / "model").mkdir()
     (output / "model" / "manifest.json").touch()
     assert "was imported by other options" in failure(data / "other", IMPORT_OPTIONS="--revision v1")

@@ -260,5 +260,5 @@ def test_features_of_several_data_bins(extra_bin, tmp_path):
     toy.build(f"{first}:{second}", "--extra-sources", "features:image")
     (second / "train.image.npz").unlink()
     (first / "train.image.npz").rename(tmp_path / "train.image.npz")
-    with pytest.raises(InputError, match=r"train\.image\.npz would be of .*first and of .*second; put"):
+    with pytest.raises(InputError, match=r"train\.image\.npz would belong to .*first and .*second"):
         toy.build(f"{first}:{second}", "--extra-sources", "features:image")
