@@ -59,7 +59,7 @@ class SidePipeline:
             options.get(f"{name}_tokenizer") or options["tokenizer"],
             options["truecase"],
             options["subwords"],
-            options["joint"],
+            options.get("joint", False),
             options.get(f"{name}_lang_token"),
         )
 

@@ -184,7 +184,7 @@ def test_constraints_are_refused(data_bin, checkpoint):
 
 
 def test_a_missing_split_is_named(data_bin, checkpoint):
-    with pytest.raises(InputError, match="has no split 'tset'; there are: test, train, valid"):
+    with pytest.raises(InputError, match="has no split 'tset'; its splits: test, train, valid"):
         toy.generate(data_bin, checkpoint, "--gen-subset", "tset")
 
 

@@ -91,4 +91,4 @@ def test_the_view_is_restored(data_bin, tmp_path, caplog):
     trained = train(data_bin, tmp_path, "rnnsearch_tiny", "--max-update", "1", "--max-document-sentences", "2")
     caplog.set_level("INFO")
     toy.generate(data_bin, trained, *SEARCH)
-    assert "6 pieces" in caplog.text
+    assert "6 chunks" in caplog.text
