@@ -59,7 +59,7 @@ class SidePipeline:
             options.get(f"{name}_tokenizer") or options["tokenizer"],
             options["truecase"],
             options["subwords"],
-            options.get("joint", False),
+            options.get("joint", True),
             options.get(f"{name}_lang_token"),
         )
 

@@ -104,13 +104,13 @@ def last_row(made, model, name, form, capsys):
 @pytest.mark.parametrize(
     "form, lines, message",
     [
-        ("sts", ["1\ta b\tc", "x\ta\tb"], "set:2: the score 'x' is no number"),
+        ("sts", ["1\ta b\tc", "x\ta\tb"], "set:2: the score 'x' is not a number"),
         ("sts", ["1\ta b\tc", "2\ta"], "set:2: 2 columns; expected at least 3"),
-        ("sts", ["1\ta b\tc", "2\ta\t"], "set:2: a sentence is empty"),
-        ("sts", ["1\ta b\tc", "nan\ta\tb"], "set:2: the score is not finite"),
+        ("sts", ["1\ta b\tc", "2\ta\t"], "set:2: empty sentence"),
+        ("sts", ["1\ta b\tc", "nan\ta\tb"], "set:2: score is not finite"),
         ("sts", ["1\ta b\tc", "1\ta\tb"], "at least two different scores"),
         ("sts", ["1\tx\ty", "2\tz\tx"], "all pairs have the same cosine"),
-        ("sick", ["sentence_A\tscore", "a\t1"], "set:1: the header lacks relatedness_score, sentence_B"),
+        ("sick", ["sentence_A\tscore", "a\t1"], "set:1: missing columns relatedness_score, sentence_B"),
     ],
 )
 def test_invalid_sets_are_errors_with_line_numbers(made, tmp_path, capsys, form, lines, message):

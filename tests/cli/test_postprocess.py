@@ -71,7 +71,7 @@ def test_text_that_was_not_tokenised(data, capsys):
     [
         (["\u2581the \u2581dog", *TOKENS[1:]], [], "--remove-bpe sentencepiece"),
         (TOKENS[:3], [], "ids of"),
-        (TOKENS, ["--split", "valid"], "--split valid: not in"),
+        (TOKENS, ["--split", "valid"], "--split valid: no such split"),
         (TOKENS, ["--data", "nowhere"], "--data nowhere: not a complete output of docnmt prepare"),
     ],
 )

@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Mapping, Optional, 
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.files import json_bytes, write_bytes
 from docnmt_fairseq.hub.exporting import EXPORT_FORMATS, ExportFormat, TrainedModel
-from docnmt_fairseq.hub.hub_text import HubText, hub_symbol
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from docnmt_fairseq.hub.hub_text import HubVocabularies
+    from docnmt_fairseq.hub.hub_text import HubText, HubVocabularies
     from docnmt_fairseq.hub.layout import Architecture
     from docnmt_fairseq.hub.sentence_level import SentenceTransformer
 
@@ -276,7 +275,7 @@ class HubModel:
         return bool(self.transformer.decoder_start == self.transformer.model.decoder.dictionary.pad())
 
 
-def tokenizer_of(text: HubText) -> Optional[str]:
+def tokenizer_of(text: "HubText") -> Optional[str]:
     """Returns the tokenizer of ``transformers`` with the steps of a text; None without one."""
     from docnmt_fairseq.corpus.subwords import WITH_CODES
     from docnmt_fairseq.hub.families import marian, multilingual
@@ -307,6 +306,7 @@ def write_text_files(
     from docnmt_fairseq.corpus.prepared import is_prepared
     from docnmt_fairseq.corpus.text_codec import TextCodec
     from docnmt_fairseq.hub.families import marian, multilingual
+    from docnmt_fairseq.hub.hub_text import HubText, hub_symbol
 
     data = trained.ensemble.data
     source, target = ([hub_symbol(symbol) for symbol in symbols] for symbols in vocabularies.symbols)
