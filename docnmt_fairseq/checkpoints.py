@@ -96,9 +96,8 @@ def _build(
     except InputError as error:
         user_dir = state["cfg"].common.user_dir
         known = not user_dir or Path(user_dir).name in sys.modules  # the name under which fairseq imports it
-        if known:
-            raise
-        raise InputError(f"--path {path}: {error}; or {_user_dir_remedy(user_dir)}") from None
+        remedy = "" if known else f"; or {_user_dir_remedy(user_dir)}"
+        raise InputError(f"--path {path}: {error}{remedy}") from None
     except RuntimeError as error:  # PyTorch's error for parameters of another shape
         raise InputError(
             f"--path {path}: does not fit the dictionaries of {folder}; give the --data of its training "

@@ -47,7 +47,7 @@ def test_options_registered_after_the_models_are_refused():
 def test_importing_a_contract_does_not_import_the_models():
     """Packages may import base classes first and register mechanisms before the models are defined."""
     parts = ["context", "multisource", "recurrent", "layers.feed_forward", "layers.sentence_encoders"]
-    parts += ["corpus.readers", "translate.formats", "evaluation.metrics", "evaluation.register", "hub.formats"]
+    parts += ["corpus.readers", "translate.formats", "evaluation.metrics", "evaluation.register_rules", "hub.formats"]
     parts += ["hub.families"]
     script = [f"import docnmt_fairseq.{part}" for part in parts]
     script += ["import sys", "sys.exit(any(name.startswith('docnmt_fairseq.models') for name in sys.modules))"]
