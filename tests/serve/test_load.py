@@ -26,7 +26,7 @@ def test_requests_under_load(checkpoint, prepared):
         alone = [server.text(text) for text in texts]
         assert {status for status, _ in alone} == {200} and len({answer for _, answer in alone}) > 20
         kept = []
-        for clients in (2, 6, 12):
+        for clients in (2, 12, 12):
             order = [generator.randrange(len(texts)) for _ in range(120)]
             with ThreadPoolExecutor(clients) as pool:
                 answers = list(pool.map(lambda number: server.text(texts[number]), order))
@@ -35,4 +35,5 @@ def test_requests_under_load(checkpoint, prepared):
             del answers
             gc.collect()
             kept.append(sum(type(one).__name__ not in TIMERS for one in gc.get_objects()))
-    assert kept[2] - kept[0] < 120, f"objects: {kept}"  # fewer than one per request
+    # Threads of clients keep objects, so rounds of equally many are compared: fewer than one object per request.
+    assert kept[2] - kept[1] < 120, f"objects: {kept}"
