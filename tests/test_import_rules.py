@@ -34,7 +34,7 @@ ORDER = [
     {"checkpoints"},
     {"layers"},
     {"batch"},
-    {"corpus", "jobs"},
+    {"corpus"},
     {
         "boundaries",
         "errors",

@@ -2,6 +2,7 @@
 
 import importlib.metadata
 import sys
+import sysconfig
 import tomllib
 from pathlib import Path
 
@@ -49,9 +50,8 @@ def test_lock_satisfies_every_requirement():
 @pytest.mark.skipif(not (Path(sys.prefix) / ".set-up").is_file(), reason="not the environment of the scripts")
 def test_lock_is_complete():
     """Everything that the scripts installed has the locked version."""
-    installed = {
-        canonicalize_name(found.name): found.version.split("+")[0] for found in importlib.metadata.distributions()
-    }
+    found = importlib.metadata.distributions(path=[sysconfig.get_path("purelib")])
+    installed = {canonicalize_name(one.name): one.version.split("+")[0] for one in found}
     unlocked = {"pip", "docnmt-fairseq", "torchaudio"}
     libraries = {name for name in installed if name not in unlocked and not name.startswith(("nvidia-", "cuda-"))}
     pinned = locked()

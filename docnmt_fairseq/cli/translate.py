@@ -20,10 +20,10 @@ from docnmt_fairseq.cli._translator import add_translator_arguments, search_of, 
 from docnmt_fairseq.corpus.prepared import MANIFEST, prepared_folder
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.files import file_lock, fingerprint, folder_lock
-from docnmt_fairseq.jobs import ENGINES, JobOptions
 from docnmt_fairseq.search.options import SearchOptions
 from docnmt_fairseq.translate.formats import FORMATS, RUNNING, SPLITS, Reading
 from docnmt_fairseq.translate.inputs import InputFile, input_files
+from docnmt_fairseq.translate.jobs import ENGINES, JobOptions
 from docnmt_fairseq.translate.line_inputs import LINE_INPUTS, LineInputTranslator, check_line_input, lines_for
 from docnmt_fairseq.translate.parallel import translate_in_parallel
 from docnmt_fairseq.translate.request import EVERY, STANDARD, Request, Shard, read_once

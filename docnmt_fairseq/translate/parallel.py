@@ -8,8 +8,8 @@ from typing import List, Sequence
 
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.files import atomic_paths, partial_path, read_json, write_json
-from docnmt_fairseq.jobs import JobOptions, run_commands
 from docnmt_fairseq.translate.inputs import check_existing
+from docnmt_fairseq.translate.jobs import JobOptions, run_commands
 from docnmt_fairseq.translate.request import Request, Shard
 from docnmt_fairseq.translate.writers import OTHER_INPUTS, journal_path, scores_path
 

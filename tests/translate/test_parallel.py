@@ -7,8 +7,8 @@ import pytest
 from docnmt_fairseq import cli
 from docnmt_fairseq.cli import translate as command
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.jobs import JobOptions, run_commands
 from docnmt_fairseq.translate import parallel
+from docnmt_fairseq.translate.jobs import JobOptions, run_commands
 from docnmt_fairseq.translate.parallel import translate_in_parallel
 from docnmt_fairseq.translate.request import Request, Shard
 from tests.support import toy
