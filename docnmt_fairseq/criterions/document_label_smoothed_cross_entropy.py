@@ -3,7 +3,7 @@
 import math
 from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import Any, Dict, List, Tuple
+from typing import Any, Dict, Iterator, List, Tuple
 
 import torch
 from fairseq.criterions import register_criterion
@@ -15,17 +15,19 @@ from fairseq.logging import metrics
 from fairseq.models import BaseFairseqModel
 from fairseq.tasks import FairseqTask
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from docnmt_fairseq.ca_layers.decomposition import ReportsChi
-from docnmt_fairseq.criterions.label_smoothing import label_smoothed_nll
 from docnmt_fairseq.criterions.teacher_forcing import forced_bleu_sums, log_sums, parse_ranks, top_k_sums
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.layers.capture import Capture, ContextFreeIndicator, capture
+from docnmt_fairseq.layers.precision import chunk_elements, computing_type
 from docnmt_fairseq.options import option
 
 FIRST, LATER = "first", "later"  # sentences of a document
 HIDDEN = "no_context"
 NetOutput = Tuple[Any, ...]  # of fairseq's models, starting with logits
+CHUNK = 2**18  # logits per chunk on a CPU, so that they stay in its cache
 CHI_SUM, CHI_COUNT = "_chi_sum", "_chi_count"
 
 
@@ -82,7 +84,7 @@ class DocumentLabelSmoothedCrossEntropy(LabelSmoothedCrossEntropyCriterion):
     def forward(
         self, model: BaseFairseqModel, sample: Dict[str, Any], reduce: bool = True
     ) -> Tuple[Tensor, int, Dict[str, Any]]:
-        """Loss, sample size and logging output.
+        """Loss (summed, or [real target tokens] if not reduced), sample size and logging output.
 
         Raises:
             InputError: the model has no logits or, with ``report_cxmi``, no document context.
@@ -93,36 +95,27 @@ class DocumentLabelSmoothedCrossEntropy(LabelSmoothedCrossEntropyCriterion):
                 "not compute; use adaptive_loss with --ddp-backend legacy_ddp"
             )
         with nullcontext() if model.training else capture(ContextFreeIndicator) as recording:
-            loss, sample_size, log = super().forward(model, sample, reduce)
-        log.update(self._forced)
-        log.update(self._nll_by_place)
+            net_output = model(**sample["net_input"])
+        logits, target = self._logits_and_target(model, net_output, sample)
+        loss, nll = label_smoothed_nll(logits, target, self.eps)
+        sample_size = len(sample["target"]) if self.sentence_avg else sample["ntokens"]
+        log = {"ntokens": sample["ntokens"], "nsentences": len(sample["target"]), "sample_size": sample_size}
+        log.update(self._nll_by_place(model, net_output, sample, nll))
+        with torch.no_grad():
+            if self.report_accuracy:
+                log.update(n_correct=int(logits.argmax(1).eq(target).sum()), total=len(target))
+            if self.ranks:
+                log.update(top_k_sums(logits, target, self.ranks))
+            if self.dictionary is not None and not model.training:
+                best, real = net_output[0].argmax(-1), self._real(sample["target"])
+                log.update(forced_bleu_sums(best, sample["target"], real, self.dictionary))
         if recording is not None:
             log.update(chi_by_layer(model, recording))
         if self.report_cxmi and not model.training:
             log.update(self._without_context(model, sample))
-        return loss, sample_size, log
-
-    def compute_loss(
-        self, model: BaseFairseqModel, net_output: NetOutput, sample: Dict[str, Any], reduce: bool = True
-    ) -> Tuple[Tensor, Tensor]:
-        """Loss and negative log-likelihood, summed or [real target tokens]; stores sums for the log."""
-        loss, nll = self._of_tokens(model, net_output, sample)
-        self._nll_by_place = self._by_place(model, net_output, sample, nll)
-        self._forced = self._under_teacher_forcing(model, net_output, sample)
-        return (loss.sum(), nll.sum()) if reduce else (loss, nll)
-
-    def _of_tokens(
-        self, model: BaseFairseqModel, net_output: NetOutput, sample: Dict[str, Any]
-    ) -> Tuple[Tensor, Tensor]:
-        """Loss and negative log-likelihood of real target tokens, [tokens] and [tokens]."""
-        return label_smoothed_nll(*self._logits_and_target(model, net_output, sample), self.eps)
-
-    def get_lprobs_and_target(
-        self, model: BaseFairseqModel, net_output: NetOutput, sample: Dict[str, Any]
-    ) -> Tuple[Tensor, Tensor]:
-        """Log-probabilities [real target tokens, V] and targets [real target tokens]."""
-        logits, target = self._logits_and_target(model, net_output, sample)
-        return model.get_normalized_probs((logits, *net_output[1:]), log_probs=True), target
+        if reduce:
+            loss, nll = loss.sum(), nll.sum()
+        return loss, sample_size, {"loss": loss.data, "nll_loss": nll.data, **log}
 
     def _logits_and_target(
         self, model: BaseFairseqModel, net_output: NetOutput, sample: Dict[str, Any]
@@ -140,7 +133,7 @@ class DocumentLabelSmoothedCrossEntropy(LabelSmoothedCrossEntropyCriterion):
         real[:, : self.ignore_prefix_size] = False
         return real
 
-    def _by_place(
+    def _nll_by_place(
         self, model: BaseFairseqModel, net_output: NetOutput, sample: Dict[str, Any], nll: Tensor
     ) -> Dict[str, Tensor]:
         """Sums over the tokens of the first sentences of documents, and of all others."""
@@ -156,26 +149,13 @@ class DocumentLabelSmoothedCrossEntropy(LabelSmoothedCrossEntropyCriterion):
             sums[f"{name}_ntokens"] = tokens.sum()
         return sums
 
-    @torch.no_grad()
-    def _under_teacher_forcing(
-        self, model: BaseFairseqModel, net_output: NetOutput, sample: Dict[str, Any]
-    ) -> Dict[str, Any]:
-        """Sums for top-k accuracy and BLEU, if requested."""
-        sums: Dict[str, Any] = {}
-        if self.ranks:
-            sums.update(top_k_sums(*self._logits_and_target(model, net_output, sample), self.ranks))
-        target = sample["target"]
-        if self.dictionary is not None and not model.training:
-            sums.update(forced_bleu_sums(net_output[0].argmax(-1), target, self._real(target), self.dictionary))
-        return sums
-
     def _without_context(self, model: BaseFairseqModel, sample: Dict[str, Any]) -> Dict[str, Tensor]:
         """Sums of the same sentences without context."""
         if "layout" not in sample["net_input"]:
             raise InputError("--report-cxmi: needs --task document_translation and a model that sees documents")
         alone = sample["net_input"]["layout"].without_context()
         net_output = model(**{**sample["net_input"], "layout": alone})
-        loss, nll = self._of_tokens(model, net_output, sample)
+        loss, nll = label_smoothed_nll(*self._logits_and_target(model, net_output, sample), self.eps)
         return {f"{HIDDEN}_loss": loss.detach().sum(), f"{HIDDEN}_nll_loss": nll.sum()}
 
     @classmethod
@@ -220,3 +200,61 @@ def chi_by_layer(model: BaseFairseqModel, recording: Capture) -> Dict[str, Tenso
             sums[f"{name}{CHI_SUM}"] = sum((values.sum() for values in chi), nothing)
             sums[f"{name}{CHI_COUNT}"] = torch.tensor(sum(len(values) for values in chi))
     return sums
+
+
+def label_smoothed_nll(logits: Tensor, target: Tensor, smoothing: float) -> Tuple[Tensor, Tensor]:
+    """Loss and negative log-likelihood of each token in nats, [N] and [N], at least in float32.
+
+    With p = softmax(x), ε_i = ε/(V − 1): loss = −(1 − ε − ε_i) log p(y) − ε_i Σ_v log p(v), as fairseq's criterion. The
+    gradient of the loss is p − ε_i − (1 − ε − ε_i)·[v = y]; the negative log-likelihood has none.
+
+    Args:
+        logits: x [N, V].
+        target: y [N].
+        smoothing: ε.
+    """
+    return _LabelSmoothedNll.apply(logits, target, smoothing)
+
+
+class _LabelSmoothedNll(torch.autograd.Function):
+    """Processes rows in chunks in both directions; p is recomputed for the gradient."""
+
+    @staticmethod
+    def forward(ctx: Any, logits: Tensor, target: Tensor, smoothing: float) -> Tuple[Tensor, Tensor]:
+        ctx.smoothing = smoothing
+        ctx.save_for_backward(logits, target)
+        of_target, of_all = _weights(logits, smoothing)
+        loss = torch.empty(len(logits), dtype=computing_type(logits.dtype), device=logits.device)
+        nll = torch.empty_like(loss)
+        for x, y, loss_part, nll_part in _chunks(logits, target, loss, nll):
+            log_p = x.log_softmax(1, dtype=loss.dtype)
+            torch.neg(log_p.gather(1, y.unsqueeze(1)).squeeze(1), out=nll_part)
+            torch.sub(of_target * nll_part, of_all * log_p.sum(1), out=loss_part)
+        ctx.mark_non_differentiable(nll)
+        return loss, nll
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad_loss: Tensor, _: Tensor) -> Tuple[Tensor, None, None]:
+        """Gradient of the logits, in their type."""
+        logits, target = ctx.saved_tensors
+        of_target, of_all = _weights(logits, ctx.smoothing)
+        gradient = torch.empty_like(logits)
+        for x, y, factor, written in _chunks(logits, target, grad_loss, gradient):
+            p = x.softmax(1, dtype=grad_loss.dtype)
+            right = torch.full((len(y), 1), of_target, dtype=p.dtype, device=p.device)
+            p.sub_(of_all).scatter_add_(1, y.unsqueeze(1), right.neg_())
+            torch.mul(p, factor.unsqueeze(1), out=p)
+            written.copy_(p)
+        return gradient, None, None
+
+
+def _weights(logits: Tensor, smoothing: float) -> Tuple[float, float]:
+    """Weights of the target's log-probability and of every word's."""
+    of_all = smoothing / (logits.size(1) - 1)
+    return 1 - smoothing - of_all, of_all
+
+
+def _chunks(logits: Tensor, *others: Tensor) -> Iterator[Tuple[Tensor, ...]]:
+    rows = max(1, chunk_elements(logits.device, CHUNK) // logits.size(1))
+    return zip(*(tensor.split(rows) for tensor in (logits, *others)))

@@ -11,7 +11,7 @@ import sys
 from dataclasses import dataclass, field
 from typing import Any, Callable, Mapping, Optional, Tuple
 
-from docnmt_fairseq.fairseq_patches import checkpoints, commands, distributed, half_precision, training
+from docnmt_fairseq.fairseq_patches import checkpoints, commands, training
 
 
 @dataclass(frozen=True)
@@ -62,27 +62,27 @@ PATCHES: Tuple[Patch, ...] = (
     ),
     Patch(
         "--bf16 on the command line selects a TPU.",
-        {"fairseq.distributed.utils:call_main": half_precision.train_bf16_on_this_device},
+        {"fairseq.distributed.utils:call_main": commands.train_bf16_on_this_device},
         upstream="https://github.com/facebookresearch/fairseq/issues/4696",
     ),
     Patch(
         "Half-precision checkpoints lack the float32 weights, so a resumed training differs from an uninterrupted one.",
         {
-            "fairseq.optim.fp16_optimizer:_FP16OptimizerMixin.state_dict": half_precision.save_master_weights,
-            "fairseq.optim.fp16_optimizer:_FP16OptimizerMixin.load_state_dict": half_precision.load_master_weights,
+            "fairseq.optim.fp16_optimizer:_FP16OptimizerMixin.state_dict": checkpoints.save_master_weights,
+            "fairseq.optim.fp16_optimizer:_FP16OptimizerMixin.load_state_dict": checkpoints.load_master_weights,
         },
     ),
     Patch(
         "torchrun without a GPU per process starts independent trainings that overwrite each other's checkpoints, and "
         "DistributedDataParallel gets device ids on the CPU.",
         {
-            "fairseq.distributed.utils:infer_init_method": distributed.join_torchrun,
-            "fairseq.models.distributed_fairseq_model:DistributedDataParallel": distributed.wrap_on_cpu,
+            "fairseq.distributed.utils:infer_init_method": commands.join_torchrun,
+            "fairseq.models.distributed_fairseq_model:DistributedDataParallel": commands.wrap_on_cpu,
         },
     ),
     Patch(
         "A process without the last batch of an update does not count its other batches, but adds their gradients.",
-        {"fairseq.trainer:Trainer.train_step": distributed.skip_missing_batches},
+        {"fairseq.trainer:Trainer.train_step": training.skip_missing_batches},
     ),
     Patch(
         "A signal (end of a job's time, preemption) ends the training without a checkpoint.",
@@ -94,8 +94,8 @@ PATCHES: Tuple[Patch, ...] = (
         {"fairseq.checkpoint_utils:load_checkpoint": training.keep_finished_runs},
     ),
     Patch(
-        "Tasks cannot divide parameters into groups with different learning rates (--context-lr-scale).",
-        {"fairseq.trainer:Trainer._build_optimizer": training.group_parameters},
+        "All parameters have the same learning rate (--context-lr-scale).",
+        {"fairseq.trainer:Trainer._build_optimizer": training.group_by_lr_scale},
     ),
     Patch(
         "Input errors end with a traceback.",

@@ -1,4 +1,4 @@
-"""Safe loading and atomic writing of checkpoints."""
+"""Checkpoints: safe loading, atomic writing, and float32 weights of half-precision training."""
 
 import argparse
 import ast
@@ -7,16 +7,18 @@ import logging
 import operator
 import sys
 import time
-from typing import Any, Callable, Dict, List, Type
+from typing import Any, Callable, Dict, List, Optional, Type
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from docnmt_fairseq.errors import InputError, first_line
 from docnmt_fairseq.files import atomic_path, copy_file
 
 OPERATIONS: Dict[Type[ast.operator], Callable[[Any, Any], Any]] = {ast.Add: operator.add, ast.Mult: operator.mul}
 MAX_LENGTH = 10_000  # entries of a list, characters of a string
+MASTER_WEIGHTS = "full_precision_weights"  # key in the optimizer state of a checkpoint
 WRITE_ATTEMPTS, WRITE_PAUSE = 3, 2.5  # seconds; network file systems fail temporarily
 
 logger = logging.getLogger(__name__)
@@ -110,3 +112,33 @@ def copy_atomically(copy: Callable[..., Any]) -> Callable[..., Any]:
         return True
 
     return copy_checkpoint
+
+
+def save_master_weights(state_dict: Callable[[Any], Dict[str, Any]]) -> Callable[[Any], Dict[str, Any]]:
+    """Adds the float32 weights to the optimizer state."""
+
+    def wrapper(self: Any) -> Dict[str, Any]:
+        return {**state_dict(self), MASTER_WEIGHTS: [weights.detach() for weights in master_weights(self)]}
+
+    return wrapper
+
+
+def load_master_weights(load_state_dict: Callable[..., None]) -> Callable[..., None]:
+    """Restores the float32 weights; without them, the half-precision weights of the checkpoint are used."""
+
+    def wrapper(self: Any, state_dict: Dict[str, Any], optimizer_overrides: Optional[Dict[str, Any]] = None) -> None:
+        state_dict = dict(state_dict)
+        saved, own = state_dict.pop(MASTER_WEIGHTS, []), master_weights(self)
+        load_state_dict(self, state_dict, optimizer_overrides)
+        if [weights.shape for weights in saved] == [weights.shape for weights in own]:
+            with torch.no_grad():
+                for weights, other in zip(own, saved):
+                    weights.copy_(other)
+
+    return wrapper
+
+
+def master_weights(optimizer: Any) -> List[Tensor]:
+    """Float32 weights of an optimizer: one tensor per parameter, or one per device with all of them."""
+    weights = optimizer.fp32_params
+    return list(weights.values() if isinstance(weights, dict) else weights)

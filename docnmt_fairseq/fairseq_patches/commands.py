@@ -1,14 +1,60 @@
-"""One-line errors of fairseq's commands, and the hub interface."""
+"""fairseq's commands: start of processes, one-line errors, and the hub interface."""
 
+import functools
+import importlib.util
+import os
 import sys
 from pathlib import Path
 from traceback import walk_tb
 from types import TracebackType
 from typing import Any, Callable, Optional, Type
 
-from torch import Tensor
+from torch import Tensor, nn
 
 from docnmt_fairseq.errors import InputError
+
+TORCHRUN = ("MASTER_ADDR", "MASTER_PORT", "RANK", "LOCAL_RANK", "WORLD_SIZE")  # environment of its processes
+
+
+def join_torchrun(infer_init_method: Callable[..., None]) -> Callable[..., None]:
+    """Makes processes that torchrun started train together, also without a GPU each."""
+
+    @functools.wraps(infer_init_method)
+    def wrapper(cfg: Any, force_distributed: bool = False) -> None:
+        env = os.environ
+        if cfg.distributed_init_method or not all(name in env for name in TORCHRUN) or int(env["WORLD_SIZE"]) == 1:
+            infer_init_method(cfg, force_distributed)
+            return
+        cfg.distributed_init_method = "env://"
+        cfg.distributed_world_size = int(env["WORLD_SIZE"])
+        cfg.distributed_rank = int(env["RANK"])
+        cfg.device_id = int(env["LOCAL_RANK"])
+        cfg.distributed_no_spawn = True
+
+    return wrapper
+
+
+def wrap_on_cpu(wrap: Callable[..., nn.Module]) -> Callable[..., nn.Module]:
+    """Calls DistributedDataParallel without device ids for models on the CPU."""
+
+    def wrapper(module: nn.Module, device_ids: Any = None, output_device: Any = None, **kwargs: Any) -> nn.Module:
+        if not next(module.parameters()).is_cuda:
+            device_ids = output_device = None
+        return wrap(module=module, device_ids=device_ids, output_device=output_device, **kwargs)
+
+    return wrapper
+
+
+def train_bf16_on_this_device(call_main: Callable[..., None]) -> Callable[..., None]:
+    """Makes ``--bf16`` use the CPU or GPU; with ``torch_xla`` installed it remains an option for TPUs."""
+
+    @functools.wraps(call_main)
+    def wrapper(cfg: Any, main: Callable[..., Any], **kwargs: Any) -> None:
+        if cfg.common.bf16 and importlib.util.find_spec("torch_xla") is None:
+            cfg.common.tpu = cfg.distributed_training.tpu = False
+        call_main(cfg, main, **kwargs)
+
+    return wrapper
 
 
 def print_one_line(excepthook: Callable[..., Any]) -> Callable[..., None]:

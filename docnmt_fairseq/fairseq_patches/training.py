@@ -1,4 +1,4 @@
-"""Interrupted and finished trainings, and parameter groups of the optimizer."""
+"""Training: interruption, end, updates with missing batches, and parameter groups of the optimizer."""
 
 import copy
 import functools
@@ -9,11 +9,14 @@ from types import FrameType
 from typing import Any, Callable, Dict, List, Optional, Sequence
 
 import torch
+from fairseq.optim import FairseqOptimizer
+from torch import nn
 
 from docnmt_fairseq.errors import InputError
 
 EXIT_STATUS = 75  # EX_TEMPFAIL of sysexits.h: the same command resumes the training
 PREEMPTED = "preempted"  # key in the logging output of an update
+LR_SCALE = "lr_scale"  # attribute of parameters: multiple of the scheduled learning rate
 
 logger = logging.getLogger(__name__)
 
@@ -112,14 +115,62 @@ def keep_finished_runs(load_checkpoint: Callable[..., Any]) -> Callable[..., Any
     return wrapper
 
 
-def group_parameters(build_optimizer: Callable[[Any], None]) -> Callable[[Any], None]:
-    """Lets the task divide the parameters of a new optimizer into groups."""
+def skip_missing_batches(train_step: Callable[..., Any]) -> Callable[..., Any]:
+    """Leaves out the empty batches that pad a process's last update, unless it has no other."""
+
+    @functools.wraps(train_step)
+    def wrapper(self: Any, samples: List[Any], *args: Any, **kwargs: Any) -> Any:
+        existing = [sample for sample in samples if sample]
+        return train_step(self, existing or samples[:1], *args, **kwargs)
+
+    return wrapper
+
+
+def group_by_lr_scale(build_optimizer: Callable[[Any], None]) -> Callable[[Any], None]:
+    """Gives parameters with an attribute ``lr_scale`` that multiple of the scheduled learning rate."""
 
     @functools.wraps(build_optimizer)
     def wrapper(self: Any) -> None:
         build_optimizer(self)
-        if hasattr(self.task, "group_parameters"):
-            parameters = chain(self.model.parameters(), self.criterion.parameters())
-            self.task.group_parameters(self._optimizer, [one for one in parameters if one.requires_grad])
+        parameters = chain(self.model.parameters(), self.criterion.parameters())
+        divide_parameters(self._optimizer, [one for one in parameters if one.requires_grad])
 
     return wrapper
+
+
+def divide_parameters(optimizer: Any, parameters: Sequence[nn.Parameter]) -> None:
+    """Divides the single group of an optimizer by the ``lr_scale`` of its parameters.
+
+    Args:
+        optimizer: new optimizer of fairseq.
+        parameters: model parameters in the order of the optimizer, which may hold float32 copies.
+
+    Raises:
+        InputError: the optimizer has several groups, or all parameters in one vector.
+    """
+    scales = [float(getattr(parameter, LR_SCALE, 1.0)) for parameter in parameters]
+    if set(scales) <= {1.0}:
+        return
+    inner = _innermost(optimizer)
+    groups = inner.optimizer.param_groups
+    if len(groups) != 1 or len(groups[0]["params"]) != len(parameters):
+        raise InputError("--context-lr-scale: --fp16 needs --fp16-no-flatten-grads; not with --optimizer composite")
+    held, settings = groups[0]["params"], {name: value for name, value in groups[0].items() if name != "params"}
+    order = sorted(set(scales), key=lambda scale: (scale != 1.0, scale))
+    groups[:] = [{**settings, "params": [p for p, own in zip(held, scales) if own == scale]} for scale in order]
+
+    def set_lr(lr: float) -> None:
+        for group, scale in zip(inner.param_groups, order):
+            group["lr"] = lr * scale
+
+    inner.set_lr, inner.get_lr = set_lr, lambda: inner.param_groups[0]["lr"] / order[0]
+    inner.set_lr(settings["lr"])
+
+
+def _innermost(optimizer: Any) -> Any:
+    """Returns the optimizer inside the wrappers for half precision and several processes."""
+    for name in ("fp32_optimizer", "wrapped_optimizer", "_optimizer"):
+        inner = getattr(optimizer, name, None)
+        if isinstance(inner, FairseqOptimizer):
+            return _innermost(inner)
+    return optimizer

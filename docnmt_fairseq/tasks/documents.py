@@ -19,7 +19,7 @@ from fairseq.sequence_generator import SequenceGenerator
 from fairseq.sequence_scorer import SequenceScorer
 from fairseq.tasks.translation import TranslationTask, load_langpair_dataset
 from omegaconf import II
-from torch import Tensor, nn
+from torch import Tensor
 
 from docnmt_fairseq.boundaries import PARAGRAPH, is_boundary, paragraph_symbol
 from docnmt_fairseq.ca_layers.decomposition import AlternatingUpdates
@@ -33,7 +33,6 @@ from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.fairseq_patches.training import PREEMPTION
 from docnmt_fairseq.models.base import DocumentModel
 from docnmt_fairseq.models.fp32_accumulation import accumulate_in_fp32
-from docnmt_fairseq.optim.parameter_groups import group_by_lr_scale
 from docnmt_fairseq.options import flag_of, option
 from docnmt_fairseq.tasks.auxiliary_losses import StepResult, auxiliary_means, with_auxiliary_losses
 from docnmt_fairseq.tasks.dictionaries import DIGESTS, LANGUAGES, LanguageDictionary, check_trained, digest_of
@@ -253,10 +252,6 @@ class DocumentsTask(TranslationTask):
                     logger.warning(remark)
         accumulate_in_fp32(model)
         return model
-
-    def group_parameters(self, optimizer: FairseqOptimizer, parameters: List[nn.Parameter]) -> None:
-        """Gives parameters with a different learning rate a group of their own; called for every new optimizer."""
-        group_by_lr_scale(optimizer, parameters)
 
     def train_step(
         self, sample: Dict[str, Any], model: BaseFairseqModel, criterion: FairseqCriterion, *args: Any, **kwargs: Any

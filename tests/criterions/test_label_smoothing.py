@@ -4,8 +4,8 @@ import pytest
 import torch
 from fairseq.criterions.label_smoothed_cross_entropy import label_smoothed_nll_loss
 
-from docnmt_fairseq.criterions import label_smoothing
-from docnmt_fairseq.criterions.label_smoothing import label_smoothed_nll
+from docnmt_fairseq.criterions import document_label_smoothed_cross_entropy
+from docnmt_fairseq.criterions.document_label_smoothed_cross_entropy import label_smoothed_nll
 
 
 def made(dtype=torch.float64, tokens=23, words=7):
@@ -22,7 +22,7 @@ def stock(logits, target, smoothing):
 @pytest.mark.parametrize("smoothing", [0.0, 0.1, 0.5])
 @pytest.mark.parametrize("chunk", [1, 28, 10**6])  # one row, four, all
 def test_loss_and_gradient_are_those_of_fairseq(smoothing, chunk, monkeypatch):
-    monkeypatch.setattr(label_smoothing, "CHUNK", chunk)
+    monkeypatch.setattr(document_label_smoothed_cross_entropy, "CHUNK", chunk)
     logits, target, weights = made()
     found, expected = label_smoothed_nll(logits, target, smoothing), stock(logits, target, smoothing)
     for one, other in zip(found, expected):

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from docnmt_fairseq.context.base import CONTEXT_MECHANISMS
-from docnmt_fairseq.fairseq_patches.half_precision import MASTER_WEIGHTS
+from docnmt_fairseq.fairseq_patches.checkpoints import MASTER_WEIGHTS
 from tests.support import toy
 from tests.support.architectures import ARCHITECTURES
 

@@ -8,9 +8,15 @@ import pytest
 import torch
 
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.fairseq_patches.training import EXIT_STATUS, PREEMPTED, PREEMPTION, Preemption
+from docnmt_fairseq.fairseq_patches.training import (
+    EXIT_STATUS,
+    LR_SCALE,
+    PREEMPTED,
+    PREEMPTION,
+    Preemption,
+    divide_parameters,
+)
 from docnmt_fairseq.optim.fused_adamw import FusedAdamW, FusedAdamWConfig
-from docnmt_fairseq.optim.parameter_groups import LR_SCALE, group_by_lr_scale
 from tests.support import toy
 from tests.support.checkpoints import best_loss, updates
 
@@ -170,7 +176,7 @@ def rates(optimizer):
 
 def test_groups_follow_the_scheduler():
     optimizer, parameters = optimizer_of(3.0, 1.0, 3.0)
-    group_by_lr_scale(optimizer, parameters)
+    divide_parameters(optimizer, parameters)
     assert [len(group["params"]) for group in optimizer.param_groups] == [1, 2]
     assert rates(optimizer) == [0.5, 1.5] and optimizer.get_lr() == 0.5
     optimizer.load_state_dict(optimizer.state_dict(), {"lr": 7.0})
@@ -180,21 +186,21 @@ def test_groups_follow_the_scheduler():
 
 def test_all_parameters_may_be_scaled():
     optimizer, parameters = optimizer_of(4.0, 4.0)
-    group_by_lr_scale(optimizer, parameters)
+    divide_parameters(optimizer, parameters)
     assert rates(optimizer) == [2.0] and optimizer.get_lr() == 0.5
 
 
 def test_unscaled_optimizers_keep_their_group():
     optimizer, parameters = optimizer_of(1.0, 1.0)
     group = optimizer.param_groups[0]
-    group_by_lr_scale(optimizer, parameters)
+    divide_parameters(optimizer, parameters)
     assert optimizer.param_groups == [group]
 
 
 def test_optimizers_with_other_parameters_are_refused():
     optimizer, parameters = optimizer_of(3.0, 1.0)
     with pytest.raises(InputError, match="--context-lr-scale"):
-        group_by_lr_scale(optimizer, parameters[:1])
+        divide_parameters(optimizer, parameters[:1])
 
 
 @pytest.mark.parametrize("scale", ["-1", "nan"])

@@ -16,6 +16,7 @@ from docnmt_fairseq.ca_layers.embeddings import ContextAwareEmbedding
 from docnmt_fairseq.context.base import CONTEXT_MECHANISMS, ContextMechanism
 from docnmt_fairseq.data.extra_sources import ExtraSourceBatch
 from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.fairseq_patches.training import LR_SCALE
 from docnmt_fairseq.layers.feed_forward import FeedForward
 from docnmt_fairseq.layers.gate import ContextGate
 from docnmt_fairseq.layers.lora import PARAMETERS as LORA
@@ -39,7 +40,6 @@ from docnmt_fairseq.multisource.packed import TargetsToAllSources
 from docnmt_fairseq.options import options_of
 
 UPDATES = "low-rank updates (LoRA)"  # name of a part that a sentence-level model does not have
-LR_SCALE = "lr_scale"  # attribute of parameters, see docnmt_fairseq.optim.parameter_groups
 # fairseq 0.12.2 saves the weights of encoder layers a second time, under these names.
 FAST_PATH_WEIGHTS = {f"{part}_{kind}" for part in ("in_proj", "out_proj", "fc1", "fc2") for kind in ("weight", "bias")}
 
