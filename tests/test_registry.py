@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import pytest
 
 from docnmt_fairseq.context.base import CONTEXT_MECHANISMS, ContextMechanism, NoOptions
-from docnmt_fairseq.context.selected.han import HierarchicalAttention
+from docnmt_fairseq.context.selected.attention import HierarchicalAttention
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.options import option, options_of, problems_of
 
@@ -46,7 +46,7 @@ def test_options_registered_after_the_models_are_refused():
 
 def test_importing_a_contract_does_not_import_the_models():
     """Packages may import base classes first and register mechanisms before the models are defined."""
-    parts = ["context", "multisource", "recurrent", "layers.feed_forward", "layers.sentence_encoders"]
+    parts = ["context", "multisource", "recurrent", "layers.base", "layers.sentence_encoders"]
     parts += ["corpus.readers", "translate.formats", "evaluation.metrics", "evaluation.register_rules", "hub.formats"]
     parts += ["hub.families"]
     script = [f"import docnmt_fairseq.{part}" for part in parts]

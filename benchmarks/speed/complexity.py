@@ -20,8 +20,7 @@ from tqdm import tqdm
 
 from benchmarks.lib.measuring import keep_freed_memory, peak_of, print_peak, run_benchmark, seconds_of, target
 from benchmarks.lib.reporting import finish, new_figure, style, table
-from docnmt_fairseq.batch.attention_plans import ToSentences, WithinSentences
-from docnmt_fairseq.batch.layout import DocumentLayout
+from docnmt_fairseq.batch.layout import DocumentLayout, ToSentences, WithinSentences
 from docnmt_fairseq.context.base import CONTEXT_MECHANISMS, LayerConfig
 from docnmt_fairseq.context.conditional.attention import conditional_attention
 from docnmt_fairseq.context.conditional.selection import TopT

@@ -18,10 +18,9 @@ from benchmarks.lib.measuring import by_turns, run_benchmark, seconds_of
 from benchmarks.lib.reporting import finish, new_figure, style, table
 from docnmt_fairseq.batch.layout import DocumentLayout
 from docnmt_fairseq.context.conditional.kernels import KERNELS, kernel_for
-from docnmt_fairseq.context.conditional.leaf_order import choose_by_keys
 from docnmt_fairseq.context.conditional.selection import TopT
 from docnmt_fairseq.context.conditional.tree import SentenceTrees, TreesOfBatch, construct, path_sums
-from docnmt_fairseq.context.conditional.tree_attention import BEAM
+from docnmt_fairseq.context.conditional.tree_attention import BEAM, choose_by_keys
 from docnmt_fairseq.layers.sentence_encoders import TREE_MERGES
 
 TITLE = "Tree selection compared with flat selection"

@@ -10,9 +10,8 @@ from typing import List, Optional, Tuple
 import numpy as np
 from torch import Tensor
 
-from docnmt_fairseq.batch.attention_plans import AttentionPlan
 from docnmt_fairseq.batch.layout import DocumentLayout, PlanKey
-from docnmt_fairseq.batch.ragged import Ragged
+from docnmt_fairseq.batch.ragged import AttentionPlan, Ragged
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.options import Choices
 

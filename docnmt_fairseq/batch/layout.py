@@ -1,7 +1,7 @@
 """Structure of a batch of documents: :class:`DocumentLayout` assigns tokens to sentences, paragraphs and documents.
 
 Token states stay *packed*, [tokens, d] without padding, in document order. They are padded only inside attention, where
-rows of similar length are grouped (:class:`~docnmt_fairseq.batch.attention_plans.AttentionPlan`).
+rows of similar length are grouped (:class:`~docnmt_fairseq.batch.ragged.AttentionPlan`).
 
 Structures that depend on the batch alone, such as which tokens attend to which, are *plans*. A :class:`PlanKey` names a
 plan and makes it; :meth:`DocumentLayout.plan` makes it once per batch. A model lists the plans that it needs, the data
@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from docnmt_fairseq.batch.ragged import Ragged, computed_on, index_tensor
+from docnmt_fairseq.batch.ragged import AttentionPlan, Ragged, computed_on, index_tensor
 from docnmt_fairseq.batch.transfer import gathered, pinned, to_device
 
 P = TypeVar("P")
@@ -285,3 +285,77 @@ class DecodedTokens(PlanKey[DecodedPlan]):
         items = layout.tokens.items_of(decoded)
         place = np.argsort(np.concatenate([items, layout.tokens.items_of(others)]))
         return DecodedPlan(layout.index(items), layout.index(place))
+
+
+@dataclass(frozen=True)
+class WithinSentences(PlanKey[AttentionPlan]):
+    """Tokens attend to the tokens of their own sentence."""
+
+    def make(self, layout: DocumentLayout) -> AttentionPlan:
+        """See :class:`PlanKey`."""
+        return AttentionPlan(layout.tokens, layout.tokens)
+
+
+@dataclass(frozen=True)
+class ToSentences(PlanKey[AttentionPlan]):
+    """Tokens attend to the sentence encodings of their document."""
+
+    def make(self, layout: DocumentLayout) -> AttentionPlan:
+        """See :class:`PlanKey`."""
+        return AttentionPlan(layout.document_tokens, layout.sentences)
+
+
+@dataclass(frozen=True)
+class OfTargets(PlanKey[DocumentLayout]):
+    """Layout of the target sentences, in document order.
+
+    Attributes:
+        inner: plans made for that layout in advance.
+    """
+
+    inner: Tuple[PlanKey[Any], ...] = field(default=(), compare=False)
+    of_targets = True
+
+    def make(self, layout: DocumentLayout) -> DocumentLayout:
+        """See :class:`PlanKey`."""
+        documents = layout.decoded_document if layout.target_document is None else layout.target_document
+        _, first, lengths = np.unique(documents, return_index=True, return_counts=True)
+        tokens = layout.target_tokens
+        place = np.arange(tokens.rows) - np.repeat(first, lengths)
+        targets = DocumentLayout.of(tokens.lengths, lengths, place, np.zeros_like(place), device=layout.device)
+        return targets.with_plans(self.inner)
+
+
+@dataclass(frozen=True)
+class WithinTargets(PlanKey[AttentionPlan]):
+    """Target tokens attend to the previous tokens of their sentence and to themselves."""
+
+    of_targets = True
+
+    def make(self, layout: DocumentLayout) -> AttentionPlan:
+        """See :class:`PlanKey`."""
+        return AttentionPlan(layout.target_tokens, layout.target_tokens, causal=True)
+
+
+@dataclass(frozen=True)
+class TargetsToSource(PlanKey[AttentionPlan]):
+    """Target tokens attend to the tokens of their source sentence."""
+
+    of_targets = True
+
+    def make(self, layout: DocumentLayout) -> AttentionPlan:
+        """See :class:`PlanKey`."""
+        return AttentionPlan(layout.target_tokens, layout.decoded_tokens)
+
+
+@dataclass(frozen=True)
+class TargetsToSentences(PlanKey[AttentionPlan]):
+    """Target tokens attend to all sentences of their document, context-only ones included."""
+
+    of_targets = True
+
+    def make(self, layout: DocumentLayout) -> AttentionPlan:
+        """See :class:`PlanKey`."""
+        with_targets, first = np.unique(layout.decoded_document, return_index=True)
+        tokens = Ragged(np.add.reduceat(layout.target_tokens.lengths, first), layout.device)
+        return AttentionPlan(tokens, layout.sentences, key_rows=with_targets)

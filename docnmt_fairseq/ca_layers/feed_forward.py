@@ -8,8 +8,7 @@ from torch import Tensor, nn
 
 from docnmt_fairseq.ca_layers.decomposition import ScoreGated, begin_constant, compose
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.layers.base import LayerConfig, projection
-from docnmt_fairseq.layers.feed_forward import FEED_FORWARDS, FeedForward, FeedForwardVariant
+from docnmt_fairseq.layers.base import FEED_FORWARDS, FeedForward, FeedForwardVariant, LayerConfig, projection
 from docnmt_fairseq.options import option
 
 

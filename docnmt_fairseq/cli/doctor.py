@@ -213,8 +213,7 @@ def threads() -> Iterator[Found]:
 
 def matrix_products() -> Iterator[Found]:
     """Measures the products of each precision; a processor that supports bfloat16 may be slow at it."""
-    from docnmt_fairseq.layers.packed_linear import available
-    from docnmt_fairseq.layers.rounding import BF16, FLOAT32, PRECISIONS
+    from docnmt_fairseq.layers.packed_linear import BF16, FLOAT32, PRECISIONS, available
     from docnmt_fairseq.native import cpu
 
     speeds = {precision: operations_per_second(precision) for precision in PRECISIONS if available(precision)}

@@ -24,8 +24,8 @@ from typing import Any, Dict, Generic, Iterator, List, Mapping, Optional, Tuple,
 
 from torch import Tensor, nn
 
-from docnmt_fairseq.batch.attention_plans import AttentionPlan
 from docnmt_fairseq.batch.layout import DocumentLayout, PlanKey
+from docnmt_fairseq.batch.ragged import AttentionPlan
 from docnmt_fairseq.layers.base import LayerConfig
 from docnmt_fairseq.registry import Registry
 
@@ -152,7 +152,7 @@ class TargetContextMechanism(ContextMechanism):
     """Contract of mechanisms by which target tokens attend to previous target sentences.
 
     In training ``forward`` takes packed target tokens with the layout of
-    :class:`~docnmt_fairseq.batch.attention_plans.OfTargets`. A search translates the sentences of a document one by one
+    :class:`~docnmt_fairseq.batch.layout.OfTargets`. A search translates the sentences of a document one by one
     and passes the previous translations.
 
     Attributes:

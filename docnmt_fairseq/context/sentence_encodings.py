@@ -5,8 +5,8 @@ from typing import Any, Iterator
 import torch
 from torch import Tensor
 
-from docnmt_fairseq.batch.attention_plans import AttentionPlan, ToSentences
-from docnmt_fairseq.batch.layout import DocumentLayout, PlanKey
+from docnmt_fairseq.batch.layout import DocumentLayout, PlanKey, ToSentences
+from docnmt_fairseq.batch.ragged import AttentionPlan
 from docnmt_fairseq.context.base import CONTEXT_MECHANISMS, DecoderContextMechanism, LayerConfig
 from docnmt_fairseq.layers.attention import masked_attention, ragged_attention
 from docnmt_fairseq.layers.base import projection

@@ -71,7 +71,7 @@ class ExportFormat(ABC):
         Args:
             trained: model.
             output: existing empty folder, or file.
-            precision: precision of the weights, of ``layers.rounding.PRECISIONS``.
+            precision: precision of the weights, of ``layers.packed_linear.PRECISIONS``.
 
         Raises:
             InputError: the format cannot express the model or precision; a library is missing.
@@ -96,7 +96,7 @@ def export(
         path: checkpoint.
         output: output folder or file.
         format_name: key of ``EXPORT_FORMATS``.
-        precision: of ``layers.rounding.PRECISIONS``.
+        precision: of ``layers.packed_linear.PRECISIONS``.
         data: output folder of ``docnmt prepare`` or data-bin; None: that of the training.
         force: replace an existing export.
         without_context: export the sentence-level part of a document model.

@@ -11,8 +11,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from docnmt_fairseq.batch.attention_plans import AttentionPlan, Slots, WithinSentences
-from docnmt_fairseq.batch.layout import DocumentLayout
+from docnmt_fairseq.batch.layout import DocumentLayout, WithinSentences
+from docnmt_fairseq.batch.ragged import AttentionPlan, Slots
 from docnmt_fairseq.layers.base import projection
 from docnmt_fairseq.layers.capture import weights_of_plan
 from docnmt_fairseq.layers.precision import attention_precision, attention_type, gather_rows

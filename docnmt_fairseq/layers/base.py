@@ -1,10 +1,14 @@
-"""Building blocks of layers: the configuration that their parts receive, linear projections, typed module lists."""
+"""Building blocks of layers: their configuration, linear projections, typed module lists, feed-forwards, gate."""
 
 from dataclasses import dataclass
-from typing import Callable, Generic, Iterable, Iterator, Optional, TypeVar
+from functools import partial
+from typing import Any, Callable, Generic, Iterable, Iterator, Optional, Type, TypeVar
 
 import torch
 from torch import Tensor, nn
+
+from docnmt_fairseq.layers.capture import ContextShare, observer
+from docnmt_fairseq.registry import Registry
 
 M = TypeVar("M", bound=nn.Module)
 
@@ -76,3 +80,99 @@ class ModulesOf(nn.ModuleList, Generic[M]):
 
     def __getitem__(self, number: int) -> M:  # type: ignore[override]  # no slices
         return super().__getitem__(number)  # type: ignore[return-value]
+
+
+class FeedForwardVariant(nn.Module):
+    """Contract: ``cls(layer, options)``; a function of each token independently, [..., d] to [..., d].
+
+    Class attributes:
+        Options: frozen dataclass of its own options; see :class:`~docnmt_fairseq.context.base.ContextMechanism`.
+    """
+
+    @dataclass(frozen=True)
+    class NoOptions:
+        """No options."""
+
+    Options: Type[Any] = NoOptions
+
+
+FEED_FORWARDS: Registry[FeedForwardVariant] = Registry("feed-forward")
+
+
+class FeedForward(nn.Module):
+    """W_2 f(W_1 x + b_1) + b_2.
+
+    Args:
+        layer: widths, activation and dropout.
+        linear: constructor of the linear layers; the default initialises like fairseq's layers.
+    """
+
+    def __init__(self, layer: LayerConfig, linear: Callable[[int, int], nn.Linear] = nn.Linear):
+        super().__init__()
+        self.activation = layer.activation
+        self.fc1 = linear(layer.embed_dim, layer.ffn_dim)
+        self.fc2 = linear(layer.ffn_dim, layer.embed_dim)
+        self.activation_dropout = nn.Dropout(layer.activation_dropout)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """[..., d] from x [..., d]."""
+        return self.fc2(self.activation_dropout(self.activation(self.fc1(x))))
+
+
+@FEED_FORWARDS.register("standard")
+class StandardFeedForward(FeedForward, FeedForwardVariant):
+    """The feed-forward of fairseq's Transformer: W_2 f(W_1 x + b_1) + b_2."""
+
+    def __init__(self, layer: LayerConfig, options: FeedForwardVariant.NoOptions):
+        super().__init__(layer)
+
+
+class FeedForwardSubLayer(FeedForward):
+    """LayerNorm(x + W_2 f(W_1 x + b_1) + b_2), for mechanisms with their own feed-forward sub-layer."""
+
+    def __init__(self, layer: LayerConfig):
+        super().__init__(layer, partial(projection, zero_bias=True))
+        self.dropout = nn.Dropout(layer.residual_dropout)
+        self.layer_norm = nn.LayerNorm(layer.embed_dim)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """[N, d] from x [N, d]."""
+        return self.layer_norm(x + self.dropout(super().forward(x)))
+
+
+class ContextGate(nn.Module):
+    """H = g ⊙ H^source + (1 − g) ⊙ H^context, g = σ(W_g [H^source; H^context] + b_g) ([M] eq. 16-17).
+
+    The same gate is used by Voita et al. (2018), sec. 3, and Miculicich et al. (2018), sec. 2.
+
+    No finite W_g, b_g make g exactly 1, so the formula cannot be initialised as the identity. ``zero_init`` multiplies
+    the share of the context by a learned scalar s, H = H^source + s (1 − g) ⊙ (H^context − H^source), which starts at
+    0: exactly the sentence-level model. With s = 1 it is the formula.
+
+    Args:
+        embed_dim: d.
+        zero_init: start as the identity, with the scalar.
+    """
+
+    def __init__(self, embed_dim: int, zero_init: bool = False):
+        super().__init__()
+        self.gate = projection(2 * embed_dim, embed_dim, zero_bias=True)  # W_g, b_g
+        self.scale = nn.Parameter(torch.zeros(1)) if zero_init else None  # s
+
+    def forward(self, source: Tensor, context: Tensor, has_context: Optional[Tensor] = None) -> Tensor:
+        """Gated sum [N, d].
+
+        Args:
+            source: H^source, [N, d].
+            context: H^context, [N, d].
+            has_context: [N] mask of tokens with context; the others keep H^source. None: all.
+        """
+        share = 1 - torch.sigmoid(self.gate(torch.cat([source, context], dim=-1)))  # [N, d]
+        if self.scale is not None:
+            share = share * self.scale
+        observe = observer(self)
+        if observe is not None:
+            let_through = share if has_context is None else share.masked_fill(~has_context[:, None], torch.nan)
+            observe(ContextShare(let_through.detach()))
+        mixed = source + share * (context - source)
+        return mixed if has_context is None else torch.where(has_context[:, None], mixed, source)

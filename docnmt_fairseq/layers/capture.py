@@ -13,7 +13,7 @@ from typing import Callable, Dict, Iterator, List, Optional, Tuple, Union
 import torch
 from torch import Tensor, nn
 
-from docnmt_fairseq.batch.attention_plans import AttentionPlan
+from docnmt_fairseq.batch.ragged import AttentionPlan
 
 SENTENCES, TOKENS = "sentences", "tokens"
 

@@ -7,9 +7,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from docnmt_fairseq.batch.attention_plans import AttentionPlan, Slots
 from docnmt_fairseq.batch.layout import DocumentLayout
-from docnmt_fairseq.batch.ragged import Ragged, attention_groups
+from docnmt_fairseq.batch.ragged import AttentionPlan, Ragged, Slots, attention_groups
 from docnmt_fairseq.batch.sources import Padded, PaddedRows, SourceKey, SourceRows, TargetsAndSources
 from docnmt_fairseq.layers.capture import joined
 from docnmt_fairseq.layers.precision import gather_rows

@@ -7,10 +7,9 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
-from docnmt_fairseq.batch.steps import StepOrder
 from docnmt_fairseq.ca_layers.decomposition import ReportsChi, compose
 from docnmt_fairseq.layers.precision import without_autocast
-from docnmt_fairseq.recurrent.cells import RECURRENT_CELLS, RecurrentCell, State
+from docnmt_fairseq.recurrent.cells import RECURRENT_CELLS, RecurrentCell, State, StepOrder
 
 
 @RECURRENT_CELLS.register("ca-rnn")

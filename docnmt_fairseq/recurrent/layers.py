@@ -7,10 +7,9 @@ from torch import Tensor, nn
 
 from docnmt_fairseq.batch.layout import DocumentLayout, PlanKey
 from docnmt_fairseq.batch.ragged import Ragged
-from docnmt_fairseq.batch.steps import StepOrder, StepsOfTokens
 from docnmt_fairseq.layers.base import ModulesOf, projection
 from docnmt_fairseq.options import Choices
-from docnmt_fairseq.recurrent.cells import RECURRENT_CELLS
+from docnmt_fairseq.recurrent.cells import RECURRENT_CELLS, StepOrder, StepsOfTokens
 
 
 class BidirectionalLayers(nn.Module):

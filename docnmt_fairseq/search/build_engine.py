@@ -5,8 +5,7 @@ from typing import List, Optional, Sequence
 from fairseq.data import Dictionary
 from fairseq.models import BaseFairseqModel
 
-from docnmt_fairseq.layers.packed_linear import pack_linears
-from docnmt_fairseq.layers.rounding import FLOAT32
+from docnmt_fairseq.layers.packed_linear import FLOAT32, pack_linears
 from docnmt_fairseq.models.transformer.model import DocumentTransformer
 from docnmt_fairseq.models.transformer.stock import of_stock
 from docnmt_fairseq.search.candidates import Symbols

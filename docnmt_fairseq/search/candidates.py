@@ -7,8 +7,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from docnmt_fairseq.layers.precision import distinct_integers
 from docnmt_fairseq.layers.search_kernels import log_sum_exp
-from docnmt_fairseq.layers.tie_break import distinct_integers
 from docnmt_fairseq.search.beams import NONE, Candidates, Constraints
 from docnmt_fairseq.search.options import SearchOptions
 

@@ -10,8 +10,7 @@ from torch import Tensor, nn
 
 from docnmt_fairseq.context.base import DecoderContextMechanism
 from docnmt_fairseq.layers.lora import weight_of
-from docnmt_fairseq.layers.packed_linear import pack_linears
-from docnmt_fairseq.layers.rounding import FLOAT32
+from docnmt_fairseq.layers.packed_linear import FLOAT32, pack_linears
 from docnmt_fairseq.layers.search_kernels import attend_hypotheses
 from docnmt_fairseq.models.base import right_padded_with_layout
 from docnmt_fairseq.models.encoder_outputs import EncoderOutputs, PreviousTargets

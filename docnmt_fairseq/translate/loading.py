@@ -22,8 +22,7 @@ from docnmt_fairseq.corpus.prepared import is_prepared, prepared_folder
 from docnmt_fairseq.corpus.text_codec import TextCodec
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.files import PathLike
-from docnmt_fairseq.layers.packed_linear import available
-from docnmt_fairseq.layers.rounding import BF16, FLOAT32, PRECISIONS
+from docnmt_fairseq.layers.packed_linear import BF16, FLOAT32, PRECISIONS, available
 from docnmt_fairseq.native import cpu
 from docnmt_fairseq.translate.view import DOCUMENT_TASK, DocumentView
 

@@ -20,7 +20,7 @@ from docnmt_fairseq.corpus.text_codec import TextCodec
 from docnmt_fairseq.data.concatenation import ConcatenationDataset, Hypothesis
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.files import PathLike
-from docnmt_fairseq.layers.rounding import round_weights
+from docnmt_fairseq.layers.packed_linear import round_weights
 from docnmt_fairseq.models.base import all_take_layouts
 from docnmt_fairseq.search.build_engine import search_engine
 from docnmt_fairseq.search.engine import SearchEngine

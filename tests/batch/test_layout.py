@@ -6,9 +6,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from docnmt_fairseq.batch.attention_plans import AttentionPlan, WithinSentences, WithinTargets
-from docnmt_fairseq.batch.layout import DocumentLayout
-from docnmt_fairseq.batch.ragged import Ragged
+from docnmt_fairseq.batch.layout import DocumentLayout, WithinSentences, WithinTargets
+from docnmt_fairseq.batch.ragged import AttentionPlan, Ragged
 from docnmt_fairseq.batch.sources import OfExtraSource, OfSentence, Padded
 from docnmt_fairseq.multisource.packed import TargetsToAllSources
 from tests.support.documents import layouts, make_layout

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 
 from docnmt_fairseq.batch import transfer
-from docnmt_fairseq.batch.attention_plans import ToSentences, WithinSentences
+from docnmt_fairseq.batch.layout import ToSentences, WithinSentences
 from tests.support.documents import make_layout
 
 

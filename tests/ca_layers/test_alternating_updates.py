@@ -8,7 +8,7 @@ from docnmt_fairseq.ca_layers.decomposition import AlternatingUpdates
 from docnmt_fairseq.ca_layers.embeddings import BagOfStates, ContextAwareEmbedding, SparseFeatures
 from docnmt_fairseq.ca_layers.feed_forward import ContextAwareLayer, ResidualBlock
 from docnmt_fairseq.multisource.base import CombinationConfig
-from docnmt_fairseq.multisource.separate import AttentionToOneSource
+from docnmt_fairseq.multisource.combinations import AttentionToOneSource
 from tests.support.residual import joined_residual
 
 ROWS = Ragged([2, 3])

@@ -6,12 +6,12 @@ import torch
 from hypothesis import given, settings
 
 from docnmt_fairseq.batch.ragged import Ragged
-from docnmt_fairseq.batch.steps import StepOrder
 from docnmt_fairseq.ca_layers.decomposition import ReportsChi
 from docnmt_fairseq.context.selected.ca_att import CAAttention
 from docnmt_fairseq.layers.capture import ContextFreeIndicator, capture
 from docnmt_fairseq.multisource.base import ATTENTION_COMBINATIONS, CombinationConfig
 from docnmt_fairseq.recurrent.ca_rnn import ContextAwareRNN
+from docnmt_fairseq.recurrent.cells import StepOrder
 from tests.support.documents import layouts, make_layout
 from tests.support.mechanisms import build_mechanism
 from tests.support.sources import Seen, combine_packed

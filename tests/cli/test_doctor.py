@@ -10,8 +10,7 @@ import torch
 
 from docnmt_fairseq.cli import command_modules, main
 from docnmt_fairseq.cli import doctor as installation
-from docnmt_fairseq.layers.packed_linear import PackedLinear, available
-from docnmt_fairseq.layers.rounding import PRECISIONS
+from docnmt_fairseq.layers.packed_linear import PRECISIONS, PackedLinear, available
 from docnmt_fairseq.native import cpu, library
 
 pytestmark = pytest.mark.cpu

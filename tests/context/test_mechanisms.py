@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import docnmt_fairseq.context  # noqa: F401  (registers all)
-from docnmt_fairseq.batch.attention_plans import TargetsToSentences
+from docnmt_fairseq.batch.layout import TargetsToSentences
 from docnmt_fairseq.context.base import ADDED, CONTEXT_MECHANISMS, DECODER_MECHANISMS, PLACEMENTS
 from tests.support.comparison import run
 from tests.support.documents import layouts, make_layout

@@ -5,7 +5,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from docnmt_fairseq.batch.attention_plans import TargetsToSentences, ToSentences
+from docnmt_fairseq.batch.layout import TargetsToSentences, ToSentences
 from docnmt_fairseq.context.sentence_encodings import SentenceEncodingAttention
 from tests.reference import attention as reference
 from tests.support.comparison import PRECISIONS, assert_same

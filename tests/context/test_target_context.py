@@ -6,7 +6,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from docnmt_fairseq.batch.attention_plans import OfTargets
+from docnmt_fairseq.batch.layout import OfTargets
 from docnmt_fairseq.context.base import TARGET_MECHANISMS
 from docnmt_fairseq.models.encoder_outputs import PreviousTargets
 from tests.support.comparison import PRECISIONS

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from docnmt_fairseq.batch.attention_plans import WithinSentences
+from docnmt_fairseq.batch.layout import WithinSentences
 from docnmt_fairseq.data.chunking import ChunkLimits
 from docnmt_fairseq.data.context_dropout import ContextDropout, Hidden
 from docnmt_fairseq.data.dataset import DocumentDataset

@@ -6,8 +6,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from docnmt_fairseq.batch.attention_plans import AttentionPlan, PackedRows
-from docnmt_fairseq.batch.ragged import Ragged
+from docnmt_fairseq.batch.ragged import AttentionPlan, PackedRows, Ragged
 from docnmt_fairseq.batch.transfer import to_device
 from docnmt_fairseq.layers.attention import has_flash_kernel, ragged_attention, serves_flash
 from tests.reference.attention import attention

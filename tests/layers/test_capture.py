@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from docnmt_fairseq.context.base import CONTEXT_MECHANISMS
 from docnmt_fairseq.context.conditional.kernels import kernel_for
 from docnmt_fairseq.context.conditional.tree import SentenceTrees
+from docnmt_fairseq.layers.base import ContextGate
 from docnmt_fairseq.layers.capture import (
     SENTENCES,
     TOKENS,
@@ -20,7 +21,6 @@ from docnmt_fairseq.layers.capture import (
     capture,
     observer,
 )
-from docnmt_fairseq.layers.gate import ContextGate
 from tests.reference.attention import keep_top_t, sentences_of, words_of
 from tests.support.comparison import run
 from tests.support.documents import layouts, make_layout

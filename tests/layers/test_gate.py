@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from docnmt_fairseq.layers.gate import ContextGate
+from docnmt_fairseq.layers.base import ContextGate
 from tests.reference import memory as reference
 from tests.support.comparison import PRECISIONS, assert_same
 

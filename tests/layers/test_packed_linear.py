@@ -6,8 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from docnmt_fairseq.layers.packed_linear import PackedLinear, available, pack_linears
-from docnmt_fairseq.layers.rounding import PRECISIONS
+from docnmt_fairseq.layers.packed_linear import PRECISIONS, PackedLinear, available, pack_linears
 from docnmt_fairseq.native import cpu
 
 pytestmark = pytest.mark.cpu

@@ -4,8 +4,15 @@ import pytest
 import torch
 from torch import nn
 
-from docnmt_fairseq.layers.packed_linear import PackedLinear, pack_linears
-from docnmt_fairseq.layers.rounding import PRECISIONS, int8_rows, round_weights, rounded, weights_to_round
+from docnmt_fairseq.layers.packed_linear import (
+    PRECISIONS,
+    PackedLinear,
+    int8_rows,
+    pack_linears,
+    round_weights,
+    rounded,
+    weights_to_round,
+)
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from docnmt_fairseq.batch.attention_plans import TargetsToSentences
+from docnmt_fairseq.batch.layout import TargetsToSentences
 from docnmt_fairseq.context.base import DECODER_MECHANISMS, ContextMechanism
 from tests.support import toy
 from tests.support.decoding import logits, padded, stepwise, stir

@@ -27,7 +27,7 @@ INTO = {"index_add", "index_put", "_index_put_impl", "scatter_add"}  # which add
 ALLOWED = {
     ("sum", "backward", None): "biases and what was broadcast: PyTorch adds these up in float32 and rounds once, as "
     "test_pytorch_adds_these_up_in_float32 shows",
-    ("sum", "separate.py", None): "over the few sources; added up in float32 and rounded once, too",
+    ("sum", "combinations.py", None): "over the few sources; added up in float32 and rounded once, too",
     ("mean", "transformer_decoder.py", "concatenation"): "fairseq's weights of heads, for nobody in training",
     ("_scaled_dot_product_flash_attention_for_cpu", "functional.py", "concatenation"): "fairseq's own attention",
     ("_scaled_dot_product_flash_attention_for_cpu_backward", "backward", "concatenation"): "the same",

@@ -5,8 +5,7 @@ import torch
 
 import docnmt_fairseq.multisource  # noqa: F401  (registers all)
 from docnmt_fairseq.multisource.base import CombinationConfig
-from docnmt_fairseq.multisource.scores import ATTENTION_SCORES
-from docnmt_fairseq.multisource.state_sums import masked_softmax
+from docnmt_fairseq.multisource.scores import ATTENTION_SCORES, masked_softmax
 from tests.support.sources import build_combination as build
 
 WIDTH = 6

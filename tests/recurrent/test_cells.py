@@ -4,10 +4,9 @@ import torch
 from hypothesis import given, settings
 
 from docnmt_fairseq.batch.ragged import Ragged
-from docnmt_fairseq.batch.steps import StepOrder
 from docnmt_fairseq.recurrent import ca_rnn
 from docnmt_fairseq.recurrent.attentive import ATTENDING_STATES, DECODER_CELLS, QUERIES, attentive_cell
-from docnmt_fairseq.recurrent.cells import RECURRENT_CELLS
+from docnmt_fairseq.recurrent.cells import RECURRENT_CELLS, StepOrder
 from docnmt_fairseq.recurrent.layers import DEEP_OUTPUTS, BidirectionalLayers, DeepOutput, summary
 from tests.reference import recurrent as reference
 from tests.support.comparison import PRECISIONS, assert_same

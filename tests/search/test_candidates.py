@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.layers.tie_break import distinct_integers
+from docnmt_fairseq.layers.precision import distinct_integers
 from docnmt_fairseq.search.candidates import NextTokens, best, largest, sampled
 from docnmt_fairseq.search.options import SearchOptions
 

@@ -7,7 +7,7 @@ import torch
 
 from docnmt_fairseq.context.base import CONTEXT_MECHANISMS, DECODER_MECHANISMS, TARGET_MECHANISMS
 from docnmt_fairseq.context.selected.memory_network import CONTEXT_ENCODERS
-from docnmt_fairseq.layers.feed_forward import FEED_FORWARDS
+from docnmt_fairseq.layers.base import FEED_FORWARDS
 from docnmt_fairseq.layers.sentence_encoders import SENTENCE_ENCODERS, TREE_MERGES
 from docnmt_fairseq.multisource.base import ATTENTION_COMBINATIONS
 from docnmt_fairseq.multisource.scores import ATTENTION_SCORES

@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from docnmt_fairseq.batch.attention_plans import AttentionPlan
 from docnmt_fairseq.batch.layout import DocumentLayout, PlanKey
+from docnmt_fairseq.batch.ragged import AttentionPlan
 from docnmt_fairseq.context.base import CONTEXT_MECHANISMS, ContextMechanism, LayerConfig
 from docnmt_fairseq.context.conditional.kernels import KERNELS, SelectionKernel, kernel_for
 from docnmt_fairseq.context.conditional.selection import Selection, SelectionKey, TopTSchedule, keep_own, keep_top_p

@@ -11,8 +11,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from docnmt_fairseq.batch.attention_plans import AttentionPlan
 from docnmt_fairseq.batch.layout import DocumentLayout, PlanKey
+from docnmt_fairseq.batch.ragged import AttentionPlan
 
 MOMENTUM = 0.9  # of the running mean of the selected mass
 SCHEDULE_BUFFERS = ("progress", "start_update", "selected_mass")

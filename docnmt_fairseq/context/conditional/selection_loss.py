@@ -24,8 +24,8 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
-from docnmt_fairseq.batch.attention_plans import AttentionBlock, AttentionPlan
 from docnmt_fairseq.batch.layout import DocumentLayout, PlanKey
+from docnmt_fairseq.batch.ragged import AttentionBlock, AttentionPlan
 from docnmt_fairseq.context.conditional.selection import Selection, SelectionKey, TopT, TopTSchedule
 from docnmt_fairseq.layers.auxiliary_losses import AuxiliaryLoss, HandIn
 from docnmt_fairseq.layers.precision import chunk_elements, computing_type, without_autocast

@@ -11,16 +11,67 @@ from docnmt_fairseq.batch.layout import DocumentLayout, PlanKey
 from docnmt_fairseq.context.base import CONTEXT_MECHANISMS, LayerConfig
 from docnmt_fairseq.context.conditional.attention import Choose, SelectingAttention, SelectionOptions
 from docnmt_fairseq.context.conditional.kernels import SelectionKernel
-from docnmt_fairseq.context.conditional.leaf_order import Subtrees, best_of, choose_by_keys, tree_beam
-from docnmt_fairseq.context.conditional.selection import SelectionKey
-from docnmt_fairseq.context.conditional.tree import TreesOfBatch, construct, path_sums
+from docnmt_fairseq.context.conditional.selection import SelectionKey, TreeBeam
+from docnmt_fairseq.context.conditional.tree import Subtrees, TreesOfBatch, construct, leaf_order, mean_keys, path_sums
 from docnmt_fairseq.layers.capture import NodeRelevance, observer
+from docnmt_fairseq.layers.precision import stable_top_k
 from docnmt_fairseq.layers.sentence_encoders import TREE_MERGES
 from docnmt_fairseq.options import Choices, option
 
 SELECTION_SCORES = Choices(("level", "cumulative"))
 BEAM = 16  # finds 96 to 98 % of the exact t best of 112 sentences (benchmarks/results/selection.md)
 TREE_ORDERS = Choices(("text", "keys"))
+
+
+def sentences_at(leaves: Tensor, order: Tensor) -> Tensor:
+    """Returns the sentence rows at leaves [M, H, t] of trees with a leaf order [R, H]; −1 stays −1."""
+    heads = order.size(1)
+    number = leaves.clamp(min=0) * heads + torch.arange(heads, device=order.device)[:, None]
+    return order.flatten().index_select(0, number.flatten()).view_as(leaves).masked_fill(leaves < 0, -1)
+
+
+def tree_beam(selection: SelectionKey, beam: int) -> SelectionKey:
+    """Returns the key for the nodes of a height that a walk keeps: t, or ``beam`` if that is more."""
+    return TreeBeam(selection, beam) if beam else selection
+
+
+@torch.no_grad()
+def best_of(
+    found: Tensor, q: Tensor, k: Tensor, layout: DocumentLayout, selection: SelectionKey, kernel: SelectionKernel
+) -> Tensor:
+    """Returns the t most relevant of the sentences that a walk found, [M, H, max_t].
+
+    Args:
+        found: [M, H, b] rows of sentences, −1: none.
+        q, k: [N, H, d_k] queries and [R, H, d_k] keys of relevance.
+        layout: the batch.
+        selection: key of the tokens and of t.
+        kernel: computes the scores.
+    """
+    plan = layout.plan(selection)
+    place = stable_top_k(kernel.score(q, k, plan.items, found), plan.max_t)[1]
+    return found.gather(2, place).masked_fill(torch.arange(plan.max_t, device=q.device) >= plan.limit, -1)
+
+
+@torch.no_grad()
+def choose_by_keys(
+    kernel: SelectionKernel, q: Tensor, keys: Tensor, layout: DocumentLayout, selection: SelectionKey, beam: int = 0
+) -> Tensor:
+    """Returns the rows of the sentences found in trees ordered by keys, [M, H, max_t]; −1: none.
+
+    Args:
+        kernel: walks and scores.
+        q: [N, H, d_k] queries of relevance.
+        keys: [R, H, d_k] keys of relevance.
+        layout: the batch.
+        selection: key of the tokens that select, and of t.
+        beam: nodes of a height that the walk keeps, if more than t.
+    """
+    keys = keys.detach()
+    order = leaf_order(keys, layout.plan(Subtrees()))
+    nodes = mean_keys(keys, order, layout.plan(TreesOfBatch()))
+    found = sentences_at(kernel.choose_in_tree(q, nodes, layout, tree_beam(selection, beam)), order)
+    return best_of(found, q, keys, layout, selection, kernel) if beam else found
 
 
 @CONTEXT_MECHANISMS.register("tree")

@@ -6,17 +6,17 @@ from typing import Any, Iterator, Tuple
 import torch
 from torch import Tensor
 
-from docnmt_fairseq.batch.attention_plans import AttentionPlan
 from docnmt_fairseq.batch.context_sentences import ToContextTokens
 from docnmt_fairseq.batch.layout import DocumentLayout, PlanKey
+from docnmt_fairseq.batch.ragged import AttentionPlan
 from docnmt_fairseq.context.base import CONTEXT_MECHANISMS, DecoderContextMechanism, LayerConfig
 from docnmt_fairseq.context.selected.base import SelectedContext, SelectedOptions
 from docnmt_fairseq.layers.capture import SENTENCES, TOKENS, joined, scatter, weights_observer
 from docnmt_fairseq.layers.precision import gather_rows
 from docnmt_fairseq.layers.sentence_encoders import SENTENCE_ENCODERS, SentenceEncoderOptions
 from docnmt_fairseq.multisource.base import CombinationConfig
+from docnmt_fairseq.multisource.combinations import Parallel
 from docnmt_fairseq.multisource.packed import CombinationPlan
-from docnmt_fairseq.multisource.separate import Parallel
 
 
 @CONTEXT_MECHANISMS.register("ca-att")

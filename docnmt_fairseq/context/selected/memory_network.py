@@ -15,8 +15,8 @@ from docnmt_fairseq.context.base import CONTEXT_MECHANISMS, LayerConfig
 from docnmt_fairseq.context.selected.base import SelectedContext, SelectedOptions
 from docnmt_fairseq.context.selected.memory_plan import MemoryKey, MemoryPlan
 from docnmt_fairseq.layers.attention import MultiHeadAttention
+from docnmt_fairseq.layers.base import FeedForwardSubLayer
 from docnmt_fairseq.layers.capture import SENTENCES, TOKENS, Observe, Weights, observer, scatter
-from docnmt_fairseq.layers.feed_forward import FeedForwardSubLayer
 from docnmt_fairseq.layers.precision import computing_type, gather_rows, without_autocast
 from docnmt_fairseq.multisource.packed import lookup
 from docnmt_fairseq.options import Choices, option

@@ -7,11 +7,10 @@ from typing import List, Optional, Tuple
 import numpy as np
 from torch import Tensor
 
-from docnmt_fairseq.batch.attention_plans import AttentionPlan, Slots, WithinSentences
 from docnmt_fairseq.batch.context_sentences import ContextRows, ContextSentences
-from docnmt_fairseq.batch.layout import DocumentLayout, PlanKey
-from docnmt_fairseq.batch.ragged import Ragged, attention_groups
-from docnmt_fairseq.batch.steps import StepOrder
+from docnmt_fairseq.batch.layout import DocumentLayout, PlanKey, WithinSentences
+from docnmt_fairseq.batch.ragged import AttentionPlan, Ragged, Slots, attention_groups
+from docnmt_fairseq.recurrent.cells import StepOrder
 
 
 @dataclass(frozen=True)

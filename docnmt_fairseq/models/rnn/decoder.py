@@ -12,7 +12,6 @@ from torch import Tensor, nn
 from docnmt_fairseq.batch.layout import DocumentLayout, PlanKey
 from docnmt_fairseq.batch.ragged import cheapest_groups
 from docnmt_fairseq.batch.sources import OfSentence, PaddedRows, SourceKey, TargetsAndSources
-from docnmt_fairseq.batch.steps import StepOrder, StepsOfTargets
 from docnmt_fairseq.layers.base import ModulesOf, projection
 from docnmt_fairseq.layers.capture import SourceShares, joined, observer
 from docnmt_fairseq.models.encoder_outputs import EncoderOut, EncoderOutputs
@@ -20,7 +19,7 @@ from docnmt_fairseq.models.rnn.config import DocumentRNNOptions, combination_con
 from docnmt_fairseq.multisource.base import ATTENTION_COMBINATIONS
 from docnmt_fairseq.multisource.packed import lookup, padded_sources
 from docnmt_fairseq.recurrent.attentive import attentive_cell, plain_cell
-from docnmt_fairseq.recurrent.cells import RECURRENT_CELLS, State
+from docnmt_fairseq.recurrent.cells import RECURRENT_CELLS, State, StepOrder, StepsOfTargets
 from docnmt_fairseq.recurrent.layers import DeepOutput, summary
 
 STEP_PRICE = 1000.0  # cost of a step of an additional group, in (target token, source state) pairs

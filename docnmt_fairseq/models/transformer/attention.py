@@ -7,8 +7,7 @@ import torch.nn.functional as F
 from fairseq.incremental_decoding_utils import FairseqIncrementalState
 from torch import Tensor, nn
 
-from docnmt_fairseq.batch.attention_plans import TargetsToSource
-from docnmt_fairseq.batch.layout import PlanKey
+from docnmt_fairseq.batch.layout import PlanKey, TargetsToSource
 from docnmt_fairseq.layers.attention import MultiHeadAttention
 from docnmt_fairseq.layers.capture import SourceShares, observer
 from docnmt_fairseq.layers.search_kernels import attend_hypotheses

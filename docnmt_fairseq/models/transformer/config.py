@@ -9,7 +9,7 @@ from omegaconf import II
 from docnmt_fairseq import context  # noqa: F401  (registers the mechanisms)
 from docnmt_fairseq.context.base import CONTEXT_MECHANISMS, DECODER_MECHANISMS, PLACEMENTS, TARGET_MECHANISMS
 from docnmt_fairseq.errors import refuse
-from docnmt_fairseq.layers.feed_forward import FEED_FORWARDS
+from docnmt_fairseq.layers.base import FEED_FORWARDS
 from docnmt_fairseq.layers.positions import FAIRSEQ, KINDS, SINUSOIDS, WORD_SCOPES
 from docnmt_fairseq.models.extra_sources import SourceOptions, source_names
 from docnmt_fairseq.models.options import AlternatingOptions, TrainedViewOptions, flat_options

@@ -10,11 +10,10 @@ from fairseq.modules import LayerNorm
 from fairseq.modules.fairseq_dropout import FairseqDropout
 from torch import Tensor, nn
 
-from docnmt_fairseq.batch.attention_plans import OfTargets, TargetsToSentences, WithinTargets
-from docnmt_fairseq.batch.layout import DocumentLayout, PlanKey
+from docnmt_fairseq.batch.layout import DocumentLayout, OfTargets, PlanKey, TargetsToSentences, WithinTargets
 from docnmt_fairseq.context.base import DecoderContextMechanism, TargetContextMechanism
 from docnmt_fairseq.layers.auxiliary_losses import recomputed
-from docnmt_fairseq.layers.gate import ContextGate
+from docnmt_fairseq.layers.base import ContextGate
 from docnmt_fairseq.layers.positions import FAIRSEQ, sinusoid
 from docnmt_fairseq.models.encoder_outputs import EncoderOut, EncoderOutputs, PreviousTargets
 from docnmt_fairseq.models.transformer.attention import IncrementalState, SourceAttention, TargetSelfAttention

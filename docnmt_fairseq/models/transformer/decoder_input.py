@@ -5,7 +5,7 @@ from typing import Optional, Protocol, Tuple
 
 from torch import Tensor
 
-from docnmt_fairseq.batch.attention_plans import TargetsToSentences, WithinTargets
+from docnmt_fairseq.batch.layout import TargetsToSentences, WithinTargets
 from docnmt_fairseq.context.base import DecoderContextMechanism
 from docnmt_fairseq.models.encoder_outputs import EncoderOutputs
 from docnmt_fairseq.models.transformer.attention import IncrementalState, SourceAttention, TargetSelfAttention

@@ -11,13 +11,12 @@ from fairseq.modules import LayerNorm
 from fairseq.modules.fairseq_dropout import FairseqDropout
 from torch import Tensor, nn
 
-from docnmt_fairseq.batch.attention_plans import WithinSentences
-from docnmt_fairseq.batch.layout import DocumentLayout, PlanKey
+from docnmt_fairseq.batch.layout import DocumentLayout, PlanKey, WithinSentences
 from docnmt_fairseq.context.base import GATED, ContextMechanism
 from docnmt_fairseq.data.extra_sources import ExtraSourceBatch, ExtraSourceInput
 from docnmt_fairseq.layers.attention import SentenceSelfAttention
 from docnmt_fairseq.layers.auxiliary_losses import recomputed
-from docnmt_fairseq.layers.gate import ContextGate
+from docnmt_fairseq.layers.base import ContextGate
 from docnmt_fairseq.layers.positions import StructuralPositions
 from docnmt_fairseq.models.base import DocumentEncoder, plans_of, right_padded_with_layout
 from docnmt_fairseq.models.encoder_outputs import ENCODER_OUTPUTS, EncoderOut, EncoderOutputs

@@ -17,8 +17,7 @@ from docnmt_fairseq.context.base import CONTEXT_MECHANISMS, ContextMechanism
 from docnmt_fairseq.data.extra_sources import ExtraSourceBatch
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.fairseq_patches.training import LR_SCALE
-from docnmt_fairseq.layers.feed_forward import FeedForward
-from docnmt_fairseq.layers.gate import ContextGate
+from docnmt_fairseq.layers.base import ContextGate, FeedForward
 from docnmt_fairseq.layers.lora import PARAMETERS as LORA
 from docnmt_fairseq.layers.positions import ADDED_LEVELS, StructuralPositions
 from docnmt_fairseq.models.base import DocumentModel, NetOutput, right_padded_with_layout

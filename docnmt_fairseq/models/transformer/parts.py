@@ -17,8 +17,7 @@ from docnmt_fairseq.context.base import (
     DecoderContextMechanism,
     TargetContextMechanism,
 )
-from docnmt_fairseq.layers.base import LayerConfig
-from docnmt_fairseq.layers.feed_forward import FEED_FORWARDS, FeedForward
+from docnmt_fairseq.layers.base import FEED_FORWARDS, FeedForward, LayerConfig
 from docnmt_fairseq.layers.positions import ADDED_LEVELS, PositionTable
 from docnmt_fairseq.models.extra_sources import source_names
 from docnmt_fairseq.models.transformer.config import (

@@ -8,10 +8,9 @@ from hypothesis import strategies as st
 
 from docnmt_fairseq.context.conditional.attention import ConditionalAttention
 from docnmt_fairseq.context.conditional.kernels import KERNELS
-from docnmt_fairseq.context.conditional.leaf_order import Subtrees, leaf_order, mean_keys, sentences_at
 from docnmt_fairseq.context.conditional.selection import TopT, TreeBeam
-from docnmt_fairseq.context.conditional.tree import TreesOfBatch
-from docnmt_fairseq.context.conditional.tree_attention import TreeAttention
+from docnmt_fairseq.context.conditional.tree import Subtrees, TreesOfBatch, leaf_order, mean_keys
+from docnmt_fairseq.context.conditional.tree_attention import TreeAttention, sentences_at
 from tests.support.documents import layouts, make_layout
 from tests.support.mechanisms import build_mechanism
 

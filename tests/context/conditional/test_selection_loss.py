@@ -11,7 +11,7 @@ from docnmt_fairseq.context.conditional.selection import Selection, TopT
 from docnmt_fairseq.context.conditional.selection_loss import DivergenceTokens, selection_divergence
 from docnmt_fairseq.context.conditional.tree_attention import TreeAttention
 from docnmt_fairseq.layers.auxiliary_losses import collect, recomputed
-from docnmt_fairseq.layers.tie_break import stable_top_k
+from docnmt_fairseq.layers.precision import stable_top_k
 from tests.reference import divergence as reference
 from tests.support.documents import layouts, make_layout
 from tests.support.mechanisms import build_mechanism

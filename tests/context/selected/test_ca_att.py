@@ -6,7 +6,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from docnmt_fairseq.batch.attention_plans import TargetsToSentences
+from docnmt_fairseq.batch.layout import TargetsToSentences
 from docnmt_fairseq.context.selected.ca_att import CAAttention
 from docnmt_fairseq.layers.capture import Weights, capture
 from docnmt_fairseq.multisource.base import ATTENTION_COMBINATIONS, CombinationConfig

@@ -1,6 +1,5 @@
 """Kernels of attention to selected sentences, one folder or file each. All give the same results."""
 
-from docnmt_fairseq.context.conditional.kernels import dense  # noqa: F401  (registers)
 from docnmt_fairseq.context.conditional.kernels.base import KERNELS, SelectionKernel, kernel_for
 from docnmt_fairseq.context.conditional.kernels.cpu import kernel as compiled  # noqa: F401  (registers)
 from docnmt_fairseq.context.conditional.kernels.pytorch import kernel as pytorch_kernel  # noqa: F401  (registers)

@@ -14,15 +14,13 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
-from docnmt_fairseq.batch.attention_plans import AttentionBlock, AttentionPlan
 from docnmt_fairseq.batch.layout import DocumentLayout, PlanKey
-from docnmt_fairseq.batch.ragged import Ragged
+from docnmt_fairseq.batch.ragged import AttentionBlock, AttentionPlan, Ragged
 from docnmt_fairseq.context.conditional.kernels.base import KERNELS, SelectionKernel
 from docnmt_fairseq.context.conditional.kernels.pytorch.grouped_attention import GroupedPlan, attend_grouped
 from docnmt_fairseq.context.conditional.selection import Candidates, Selection, SelectionKey
 from docnmt_fairseq.layers.attention import ragged_attention
-from docnmt_fairseq.layers.precision import chunk_elements, computing_type, without_autocast
-from docnmt_fairseq.layers.tie_break import stable_top_k
+from docnmt_fairseq.layers.precision import chunk_elements, computing_type, stable_top_k, without_autocast
 
 TOKENS_PER_PLACE = 100  # documents of up to this many tokens per kept sentence are faster as a whole (measured)
 CHUNK = 2**18  # relevance scores, or elements of gathered keys, held at a time on a CPU

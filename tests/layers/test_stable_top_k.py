@@ -5,7 +5,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from docnmt_fairseq.layers import tie_break
+from docnmt_fairseq.layers import precision
 
 values = st.lists(st.sampled_from([0.0, -0.0, 1.0, -1.0, 1e-40, -1e-40, 3e38, float("inf"), float("-inf")]), min_size=1)
 
@@ -16,9 +16,9 @@ values = st.lists(st.sampled_from([0.0, -0.0, 1.0, -1.0, 1e-40, -1e-40, 3e38, fl
 def test_top_k_equals_stable_sort(sorted_up_to, dtype, values, k):
     x = torch.tensor([[values], [values[::-1]]], dtype=dtype)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tie_break, "SORTED", sorted_up_to)
-        found = tie_break._top_k_asynchronous(x, k)
+        patch.setattr(precision, "SORTED", sorted_up_to)
+        found = precision._top_k_asynchronous(x, k)
     expected = torch.sort(x, dim=-1, descending=True, stable=True)
     assert torch.equal(found[1], expected[1][..., :k]) and torch.equal(found[0], expected[0][..., :k])
-    on_cpu = tie_break.stable_top_k(x, k)[1]  # the same set, equal values in any order
+    on_cpu = precision.stable_top_k(x, k)[1]  # the same set, equal values in any order
     assert torch.equal(found[1].sort().values, on_cpu.sort().values)
