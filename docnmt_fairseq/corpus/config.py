@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
 from docnmt_fairseq.corpus import readers
-from docnmt_fairseq.corpus.pipeline import SidePipeline
+from docnmt_fairseq.corpus.pipeline import SUBWORD, TOKENIZED, TRUECASED, SidePipeline
 from docnmt_fairseq.corpus.prepared import manifest_options
 from docnmt_fairseq.corpus.subwords import KINDS, NORMALIZATIONS, RELEASED, SubwordOptions
 from docnmt_fairseq.corpus.text import ON_EMPTY
@@ -15,6 +15,7 @@ from docnmt_fairseq.files import PathLike
 from docnmt_fairseq.options import Choices, option, problems_of
 
 TRAIN, SAMPLE = "train", "sample"
+EDITS = "edits"  # folder with edit operations
 SAMPLE_DOCUMENTS = 10_000  # default sample of a training text in shards
 AND = "+"  # separates the corpora of one split
 LIKE_SOURCE, LIKE_TARGET, OWN = MODELS = ("like-source", "like-target", "own")  # models of an extra side
@@ -266,6 +267,13 @@ class PrepareConfig:
     def shards_of(self, split: str) -> List[str]:
         """Returns the names of the shards of a split; a split that is not sharded is its only shard."""
         return [f"{split}-{number}" for number in range(self.shards)] if split == TRAIN and self.shards > 1 else [split]
+
+    @property
+    def stages(self) -> List[str]:
+        """Folders of the text, each made from the previous one."""
+        tokenized = any(side.tokenizer != "none" for side in self.sides)
+        chosen = {"text": True, TOKENIZED: tokenized, TRUECASED: self.truecase, SUBWORD: True, EDITS: self.edits_of}
+        return [stage for stage, needed in chosen.items() if needed]
 
     @property
     def reading(self) -> readers.Reading:

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import (
     TYPE_CHECKING,
     BinaryIO,
-    Callable,
     Dict,
     Iterable,
     Iterator,
@@ -75,9 +74,8 @@ class DictionaryNumbering:
 class SentencePieceNumbering:
     """Maps delimited lines to the items of their pieces without creating the pieces as strings.
 
-    A table maps ids of the model to ids of the dictionary. It is followed by the ids of ``<p>`` and of the language
-    token, then by all ids of the dictionary, for sentences that contain pieces which must be looked up as text: the
-    unknown piece, whose text may be in the dictionary, and pieces that contain white space, which are several words.
+    Sentences with the unknown piece, whose text may be in the dictionary, or with pieces that contain white space,
+    which are several words, are looked up as text.
 
     Args:
         model: SentencePiece model.
@@ -91,12 +89,11 @@ class SentencePieceNumbering:
         self._by_text = DictionaryNumbering(dictionary)
         self._workers, self._end = workers, dictionary.eos()
         pieces = [self._processor.id_to_piece(number) for number in range(self._processor.get_piece_size())]
-        known = [dictionary.index(piece) for piece in (*pieces, PARAGRAPH, token or "")]
-        self._offset = len(known)  # of the ids of the dictionary
-        self._table = np.concatenate([known, np.arange(len(dictionary))])
-        self._marks: Dict[str, List[int]] = {DOCUMENT: []}
-        self._marks |= {mark: [len(pieces)] * levels for mark, levels in BOUNDARIES.items()}
-        self._prefix = [] if token is None else [len(pieces) + 1]
+        # Ids of the model, followed by those of the dictionary, to ids of the dictionary.
+        self._table = np.concatenate([[dictionary.index(piece) for piece in pieces], np.arange(len(dictionary))])
+        self._offset = len(pieces)
+        self._marks = {mark: self._of_text(mark) for mark in (DOCUMENT, *BOUNDARIES)}
+        self._prefix = [] if token is None else self._of_text(token)
         self._needs_text = np.array([piece.split() != [piece] for piece in pieces])
         self._needs_text[self._processor.unk_id()] = True
 
@@ -109,18 +106,22 @@ class SentencePieceNumbering:
             first: line number of the first line.
 
         Raises:
-            InputError: nothing is left of a sentence, or it reads as a boundary; names file and line.
+            InputError: a sentence became empty or a boundary; names file and line.
         """
         encoded = iter(self._encode([line for line in lines if line not in self._marks]))
         numbers = [self._marks[line] if line in self._marks else next(encoded) for line in lines]
         lengths = np.fromiter(map(len, numbers), np.int64, len(numbers))
         ids = self._table[np.fromiter(chain.from_iterable(numbers), np.int64, int(lengths.sum()))]
-        paragraph = self._table[self._offset - 2]
+        paragraph = self._table[self._marks[PARAGRAPH]].tolist()
         for short in np.flatnonzero(lengths <= len(self._prefix) + 1).tolist():
-            left = [self._table[number] for number in numbers[short][len(self._prefix) :]]
-            if lines[short] not in self._marks and left in ([], [paragraph]):
+            left = self._table[numbers[short][len(self._prefix) :]].tolist()
+            if lines[short] not in self._marks and left in ([], paragraph):
                 raise InputError.at(path, first + short, "nothing is left of this sentence in pieces; remove it")
         return Items.with_ends(lengths, ids, self._end)
+
+    def _of_text(self, text: str) -> List[int]:
+        """Returns the table positions of the tokens of a text."""
+        return (self._by_text([text]).tokens[:-1] + self._offset).tolist()
 
     def _encode(self, sentences: List[str]) -> List[List[int]]:
         """Returns the table positions of the tokens of each sentence."""
@@ -130,8 +131,7 @@ class SentencePieceNumbering:
         ends = np.cumsum(np.fromiter(map(len, found), np.int64, len(found)))
         special = np.flatnonzero(self._needs_text[np.fromiter(chain.from_iterable(found), np.int64, int(ends[-1]))])
         for number in np.unique(np.searchsorted(ends, special, side="right")).tolist():
-            pieces = " ".join(self._processor.encode(sentences[number], out_type=str))
-            found[number] = (self._by_text([pieces]).tokens[:-1] + self._offset).tolist()
+            found[number] = self._of_text(" ".join(self._processor.encode(sentences[number], out_type=str)))
         return [self._prefix + one for one in found] if self._prefix else found
 
 
@@ -148,7 +148,7 @@ class ItemWriter(AbstractContextManager["ItemWriter"]):
 
         self.prefix = prefix
         self.type = np.dtype(best_fitting_int_dtype(symbols))
-        self.lines = self.tokens = self.empty = 0
+        self.lines = self.tokens = 0
         self._sizes: List[np.ndarray] = []
         self._file: BinaryIO = open(f"{prefix}.bin", "wb")  # noqa: SIM115  (closed below)
 
@@ -158,7 +158,6 @@ class ItemWriter(AbstractContextManager["ItemWriter"]):
         self._sizes.append(items.sizes.astype(np.int32))
         self.lines += len(items.sizes)
         self.tokens += len(items.tokens)
-        self.empty += int((items.sizes == 1).sum())
 
     def __exit__(self, kind: object, *error: object) -> None:
         self._file.close()
@@ -181,24 +180,10 @@ class ItemWriter(AbstractContextManager["ItemWriter"]):
                 start = int(ends[-1]) if len(ends) else start
 
 
-class TextSize(NamedTuple):
-    """Size of a delimited text: lines, and documents, i.e. empty lines."""
-
-    lines: int
-    documents: int
-
-
-class SplitItems(NamedTuple):
-    """Items of a split: size of its text, and a function that yields batches of items, one per side."""
-
-    size: TextSize
-    batches: Callable[[], Iterator[Sequence[Items]]]
-
-
 def write_data_bin(
     target: Path,
     dictionaries: Mapping[str, "Dictionary"],
-    splits: Mapping[str, SplitItems],
+    splits: Mapping[str, Iterator[Sequence[Items]]],
     language_tokens: Mapping[str, Optional[str]],
 ) -> Dict[str, List[int]]:
     """Writes a data-bin and returns the number of tokens of each side of each split.
@@ -206,29 +191,26 @@ def write_data_bin(
     Args:
         target: folder, which appears when it is complete.
         dictionaries: dictionary of each side, source and target first.
-        splits: items of each split.
+        splits: batches of items of each split, one per side.
         language_tokens: language token of each side.
 
     Raises:
-        InputError: a text changed since it was written, or the folder cannot be written.
+        InputError: the folder cannot be written.
     """
     pair = "-".join(list(dictionaries)[:2])
     tokens: Dict[str, List[int]] = {}
     with atomic_folder(target) as folder:
         for side, dictionary in dictionaries.items():
             dictionary.save(str(folder / f"dict.{side}.txt"))
-        for split, text in splits.items():
+        for split, batches in splits.items():
             with ExitStack() as stack:
                 writers = [
                     stack.enter_context(ItemWriter(folder / f"{split}.{pair}.{side}", len(dictionary)))
                     for side, dictionary in dictionaries.items()
                 ]
-                for batch in text.batches():
+                for batch in batches:
                     for writer, items in zip(writers, batch):
                         writer.add(items)
-            for writer in writers:
-                if (writer.lines, writer.empty) != text.size:
-                    raise InputError(f"{writer.prefix.name}: the text was changed while it was read; run again")
             tokens[split] = [writer.tokens for writer in writers]
         write_language_tokens(folder, language_tokens)
     return tokens

@@ -96,20 +96,24 @@ def _common_mark(paths: Sequence[PathLike], number: int, texts: Tuple[str, ...],
     raise InputError.at(having, number, message)
 
 
-def write_documents(documents: Iterable[Document], paths: Sequence[PathLike]) -> int:
-    """Writes parallel delimited files and returns their number of lines.
+def write_documents(documents: Iterable[Document], *shards: Sequence[PathLike]) -> int:
+    """Writes parallel delimited files and returns the number of documents.
+
+    Args:
+        documents: documents.
+        shards: files of each shard, one per side; documents are distributed round-robin, so that all shards are alike.
 
     Raises:
         InputError: a sentence is empty, more than one line, or equal to a boundary.
     """
-    written = 0
-    with atomic_files(*paths) as streams:
-        for document in documents:
-            for side, stream in enumerate(streams):
-                lines = document_lines(document, side)
-                stream.write("\n".join(lines) + "\n")
-            written += len(lines)
-    return written
+    number = 0
+    with atomic_files(*(file for shard in shards for file in shard)) as streams:
+        sides = len(shards[0])
+        for number, document in enumerate(documents, start=1):
+            first = (number - 1) % len(shards) * sides
+            for side, stream in enumerate(streams[first : first + sides]):
+                stream.write("\n".join(document_lines(document, side)) + "\n")
+    return number
 
 
 def document_lines(document: Document, side: int = 0) -> List[str]:

@@ -1,7 +1,7 @@
-"""Text processing of one side of a model's data: tokenise, truecase, segment into subwords; and the way back.
+"""Text processing of one side of a model's data: tokenise, truecase, segment into subwords; and its inverse.
 
-``docnmt prepare`` runs the stages one after another on files, :class:`~docnmt_fairseq.corpus.text_codec.TextCodec` on
-text in memory, ``docnmt export`` copies the models of the stages.
+``docnmt prepare`` applies the stages to files one after another,
+:class:`~docnmt_fairseq.corpus.text_codec.TextCodec` to text in memory; ``docnmt export`` copies their models.
 """
 
 import signal
@@ -12,18 +12,19 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional
+from typing import Any, Callable, Iterator, List, Mapping, Optional, Sequence
 
 from tqdm import tqdm
 
 from docnmt_fairseq.boundaries import is_boundary
 from docnmt_fairseq.corpus.delimited import map_sentences
 from docnmt_fairseq.corpus.files import read_lines
-from docnmt_fairseq.corpus.subwords import joiner_of, subword_encoder
+from docnmt_fairseq.corpus.subwords import WITH_CODES, joiner_of, subword_encoder
 from docnmt_fairseq.corpus.tokenizers import SentenceFunction, detokenizer, detruecaser, has_case, tokenizer, truecaser
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.files import PathLike
 
+STAGES = TOKENIZED, TRUECASED, SUBWORD = ("tokenized", "truecased", "subword")  # folders of docnmt prepare
 BATCH = 20_000  # lines in memory
 CHUNK = 200  # sentences per task of a process
 
@@ -75,41 +76,52 @@ class SidePipeline:
             return None
         return "subword.model" if self.joint else f"subword.{self.language}.model"
 
+    def model_file(self, stage: str) -> Optional[str]:
+        """Returns the file name of the model of a stage; None if the stage has none."""
+        return {TRUECASED: self.truecaser_file, SUBWORD: self.subword_file}.get(stage)
+
+    @property
+    def has_pieces(self) -> bool:
+        """True if the subword model is a SentencePiece model."""
+        return self.subwords not in ("none", *WITH_CODES)
+
     @property
     def joiner(self) -> Optional[str]:
         """fairseq's ``--post-process`` value that joins the subwords; None without subwords."""
         return joiner_of(self.subwords)
 
-    def stages(self, models: Path, workers: int = 1) -> Dict[str, Callable[[], BatchFunction]]:
-        """Returns a factory of each stage's function by the name of the stage, in order of application.
+    def encoder(self, models: Path, workers: int = 1, stages: Sequence[str] = STAGES) -> BatchFunction:
+        """Returns the function from normalised sentences to tokens separated by spaces.
 
         Args:
             models: folder with the models.
             workers: number of processes, or threads of SentencePiece.
-        """
-        stages: Dict[str, Callable[[], BatchFunction]] = dict.fromkeys(("tokenized", "truecased", "subword"), _identity)
-        if self.tokenizer != "none":
-            stages["tokenized"] = partial(parallel, partial(tokenizer, self.tokenizer, self.language), workers)
-        if self.truecaser_file is not None:
-            stages["truecased"] = partial(parallel, partial(truecaser, models / self.truecaser_file), workers)
-        if self.subword_file is not None:
-            stages["subword"] = partial(self._segmenter, models / self.subword_file, workers)
-        return stages
-
-    def _segmenter(self, model: Path, workers: int) -> BatchFunction:
-        encode, token = subword_encoder(model, workers, self.subwords), self.language_token
-        if token is None:
-            return encode
-        # A sentence of which nothing is left stays empty, so that it is noticed.
-        return lambda sentences: [tokens and f"{token} {tokens}" for tokens in encode(sentences)]
-
-    def encoder(self, models: Path) -> BatchFunction:
-        """Returns the function from normalised sentences to tokens separated by spaces.
+            stages: stages to apply, in this order.
 
         Raises:
             InputError: a model is missing, or a library is not installed.
         """
-        return compose([make() for make in self.stages(models).values()])
+        functions = [self._stage(stage, models, workers) for stage in stages]
+
+        def encode(sentences: List[str]) -> List[str]:
+            for function in functions:
+                sentences = function(sentences)
+            return sentences
+
+        return encode
+
+    def _stage(self, stage: str, models: Path, workers: int) -> BatchFunction:
+        if stage == TOKENIZED and self.tokenizer != "none":
+            return parallel(partial(tokenizer, self.tokenizer, self.language), workers)
+        if stage == TRUECASED and self.truecaser_file is not None:
+            return parallel(partial(truecaser, models / self.truecaser_file), workers)
+        if stage == SUBWORD and self.subword_file is not None:
+            encode, token = subword_encoder(models / self.subword_file, workers, self.subwords), self.language_token
+            if token is None:
+                return encode
+            # A sentence that became empty gets no token, so that it is noticed.
+            return lambda sentences: [tokens and f"{token} {tokens}" for tokens in encode(sentences)]
+        return list
 
     def decoder(self) -> SentenceFunction:
         """Returns the function from a sentence of tokens, subwords joined, to plain text."""
@@ -118,21 +130,6 @@ class SidePipeline:
             return detokenize
         detruecase = detruecaser()
         return lambda tokens: detokenize(detruecase(tokens))
-
-
-def _identity() -> BatchFunction:
-    return list
-
-
-def compose(functions: List[BatchFunction]) -> BatchFunction:
-    """Returns the function that applies others one after another."""
-
-    def call(sentences: List[str]) -> List[str]:
-        for function in functions:
-            sentences = function(sentences)
-        return sentences
-
-    return call
 
 
 def parallel(make: Callable[[], SentenceFunction], workers: int = 1) -> BatchFunction:
@@ -184,21 +181,20 @@ def batches(lines: Iterator[str]) -> Iterator[List[str]]:
         yield batch
 
 
-def process_file(
-    path: PathLike, function: BatchFunction, *, total: Optional[int] = None, title: str = ""
-) -> Iterator[List[str]]:
+def process_file(path: PathLike, function: BatchFunction, title: str = "") -> Iterator[List[str]]:
     """Yields the lines of a delimited file in batches, its sentences processed.
 
     Args:
         path: delimited file.
         function: maps a list of sentences to a list of the same length.
-        total: number of lines, for the progress bar.
         title: title of the progress bar.
 
     Raises:
         InputError: a sentence became empty or a boundary; names file and line.
     """
     first = 1
+    with open(path, "rb") as stream:
+        total = sum(1 for _ in stream)
     with tqdm(total=total, desc=title, unit=" lines", disable=None) as progress:
         for batch in batches(read_lines(path)):
             processed = map_sentences(batch, function)

@@ -10,30 +10,36 @@ from functools import partial
 from importlib import metadata
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Mapping, Sequence, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence
 
+import numpy as np
 from tqdm import tqdm
 
 from docnmt_fairseq import __version__
 from docnmt_fairseq.corpus import readers
-from docnmt_fairseq.corpus.config import TRAIN, PrepareConfig, Split, with_reused_options
+from docnmt_fairseq.corpus.config import EDITS, SAMPLE, TRAIN, PrepareConfig, Split, with_reused_options
 from docnmt_fairseq.corpus.data_bin import (
     DATA_BIN,
     DictionaryNumbering,
     Items,
     SentencePieceNumbering,
-    SplitItems,
-    TextSize,
     write_data_bin,
 )
+from docnmt_fairseq.corpus.delimited import write_documents
 from docnmt_fairseq.corpus.dictionaries import dictionary_from_model, dictionary_from_text
-from docnmt_fairseq.corpus.edits import OPERATIONS, operations_line, write_operations
+from docnmt_fairseq.corpus.edits import OPERATIONS, operations_line
 from docnmt_fairseq.corpus.files import atomic_files, read_lines
-from docnmt_fairseq.corpus.pipeline import SidePipeline, batches, compose, process_file, worker_errors
+from docnmt_fairseq.corpus.pipeline import (
+    SUBWORD,
+    TOKENIZED,
+    SidePipeline,
+    batches,
+    process_file,
+    worker_errors,
+)
 from docnmt_fairseq.corpus.prepared import MANIFEST, data_bins
-from docnmt_fairseq.corpus.sharding import sample_documents, write_shards
 from docnmt_fairseq.corpus.step_cache import Step, StepCache
-from docnmt_fairseq.corpus.subwords import WITH_CODES, check_subword_model, train_subword_model
+from docnmt_fairseq.corpus.subwords import check_subword_model, train_subword_model
 from docnmt_fairseq.corpus.text import TextCounts, normalise_documents
 from docnmt_fairseq.corpus.tokenizers import train_truecaser
 from docnmt_fairseq.errors import InputError
@@ -44,7 +50,7 @@ if TYPE_CHECKING:
 
 LIBRARIES = ("fairseq-fixed", "sentencepiece", "sacremoses", "jieba", "torch", "numpy", "lxml")
 
-Stage = Dict[str, Step]  # by split
+Digests = Mapping[str, str]  # digest of the text of each split
 Lines = Sequence[Sequence[str]]  # the same lines of every side
 
 logger = logging.getLogger(__name__)
@@ -64,39 +70,29 @@ def prepare(config: PrepareConfig) -> Dict[str, Any]:
     work = Preparation(config)
     with folder_lock(work.output):
         inputs = {split.name: [_description(path) for path in split.paths] for split in splits}
-        texts = {split.name: work.read(split, [file["sha256"] for file in inputs[split.name]]) for split in splits}
+        read = {split.name: work.read(split, inputs[split.name]) for split in splits}
         # Shards are not processed as files: their text is processed in memory when their data-bin is written.
-        stage = {split: step for split, step in texts.items() if config.shards_of(split) == [split]}
+        texts = {split: step.digest for split, step in read.items() if config.shards_of(split) == [split]}
         if config.sample_size:
-            stage[config.trained_on] = work.sample(texts[TRAIN])
-        stage = work.tokenize(stage)
-        stage = work.truecase(stage)
-        stage = work.segment(stage)
-        stage = work.edit(stage)
-        dictionaries = work.dictionaries(stage)
-        work.plan_data_bins(texts, stage, dictionaries)
-        bins = work.data_bins()
-        manifest = work.manifest(inputs, bins)
+            texts[SAMPLE] = work.sample(read[TRAIN])
+        for stage in config.stages[1:]:
+            work.train_models(stage, texts)
+            texts = work.process(stage, texts)
+        work.write_dictionaries(texts)
+        bins = work.write_data_bins(read, texts)
+        manifest = {
+            "counts": {split: work.counts(split, step, bins) for split, step in read.items()},
+            "inputs": inputs,
+            "models": {path.name: sha256(path) for path in sorted(work.models.iterdir()) if path.is_file()},
+            "options": config.as_options(),
+            "versions": _versions(),
+        }
         write_bytes(work.output / MANIFEST, json_bytes(manifest, indent=2, sort_keys=True))
     return manifest
 
 
-def _description(path: Path) -> Dict[str, Any]:
-    files = path.rglob("*") if path.is_dir() else [path]
-    size = sum(file.stat().st_size for file in files if file.is_file())
-    return {"path": str(path), "size": size, "sha256": sha256(path)}
-
-
 class Preparation:
-    """Steps of :func:`prepare`; each returns the finished step, cached or not.
-
-    Attributes:
-        counts: counts of each split.
-        sizes: size of each text, by split or shard.
-        stages: names of the folders of processed text so far.
-        stage_inputs: inputs of each of these folders apart from the text.
-        bin_inputs: inputs of each data-bin.
-    """
+    """Steps of :func:`prepare`, run or found in the cache."""
 
     def __init__(self, config: PrepareConfig) -> None:
         self.config = config
@@ -104,324 +100,282 @@ class Preparation:
         self.models = self.output / "models"
         self.cache = StepCache(self.output, self.output / MANIFEST)
         self.pipelines = {side.name: config.pipeline(side) for side in config.sides}
-        self.counts: Dict[str, TextCounts] = {}
-        self.sizes: Dict[str, TextSize] = {}
-        self.stages = ["text"]
-        self.stage_inputs: List[Dict[str, Any]] = []
-        self.bin_inputs: List[Dict[str, Any]] = []
 
     def files(self, stage: str, split: str) -> List[Path]:
         """Returns the text files of a split or shard, one per side."""
-        return [self.output / stage / f"{split}.{side.name}" for side in self.config.sides]
+        return [self.output / stage / f"{split}.{side}" for side in self.pipelines]
 
-    # --- Text ---
-
-    def read(self, split: Split, digests: List[str]) -> Step:
+    def read(self, split: Split, files: Sequence[Mapping[str, Any]]) -> Step:
         """Writes ``text/``: the documents of a split, normalised, in one or more shards."""
-        config, shards = self.config, self.config.shards_of(split.name)
-        files = [self.files("text", shard) for shard in shards]
+        config, shards = self.config, [self.files("text", shard) for shard in self.config.shards_of(split.name)]
         reader = readers.make_reader(split.format, config.reading)
 
         def action() -> Dict[str, Any]:
             counts = TextCounts()
             native = chain.from_iterable(map(reader.read, split.corpora))
             documents = tqdm(native, desc=f"text/{split.name}", unit=" documents", disable=None)
-            sizes = write_shards(normalise_documents(documents, config.on_empty, counts), files, str(split.paths[0]))
-            return {"counts": asdict(counts), "sizes": sizes}
+            found = write_documents(normalise_documents(documents, config.on_empty, counts), *shards)
+            if found < len(shards):
+                problem = f"only {found} documents for --shards {len(shards)}" if found else "contains no sentence"
+                raise InputError(f"{split.paths[0]}: {problem}")
+            return asdict(counts)
 
         inputs = {
-            "files": digests,
+            "files": [file["sha256"] for file in files],
             "format": split.format,
             "options": asdict(config.reading),
             "empty": config.on_empty,
             "from_names": [reader.settings_from_names(corpus) for corpus in split.corpora],
             "shards": len(shards),
         }
-        step = self.cache.run(f"text/{split.name}", inputs, list(chain.from_iterable(files)), action)
-        self.counts[split.name] = TextCounts(**step.values["counts"])
-        self.sizes.update({shard: TextSize(*size) for shard, size in zip(shards, step.values["sizes"])})
-        return step
+        return self.cache.run(f"text/{split.name}", inputs, list(chain.from_iterable(shards)), action)
 
-    def sample(self, train: Step) -> Step:
-        """Writes ``text/sample.*``: documents of the training text that models are trained on."""
-        name, wanted, seed = self.config.trained_on, self.config.sample_size, self.config.seed
-        shards, output = [self.files("text", shard) for shard in self.config.shards_of(TRAIN)], self.files("text", name)
-        total = self.counts[TRAIN].documents
-
-        def action() -> Dict[str, Any]:
-            return {"size": sample_documents(shards, output, total, wanted, seed)}
-
+    def sample(self, train: Step) -> str:
+        """Writes ``text/sample.*``, documents of the training text that models are trained on; returns its digest."""
+        config, output = self.config, self.files("text", SAMPLE)
+        wanted, seed, total = config.sample_size, config.seed, train.values["documents"]
+        shards = [self.files("text", shard) for shard in config.shards_of(TRAIN)]
         inputs = {"text": train.digest, "documents": wanted, "seed": seed}
-        step = self.cache.run(f"text/{name}", inputs, output, action)
-        self.sizes[name] = TextSize(*step.values["size"])
-        return step
+        action = partial(sample_documents, shards, output, total, wanted, seed)
+        return self.cache.run(f"text/{SAMPLE}", inputs, output, action).digest
 
-    def tokenize(self, stage: Stage) -> Stage:
-        """Writes ``tokenized/``, if a side has a tokeniser."""
-        if all(side.tokenizer == "none" for side in self.config.sides):
-            return stage
-        return self._process("tokenized", stage, {"tokenizers": {s.name: s.tokenizer for s in self.config.sides}})
+    def process(self, stage: str, texts: Digests) -> Digests:
+        """Writes the folder of a stage and returns the digests of its texts."""
+        inputs, processed = self.stage_inputs(stage), {}
+        for split, digest in texts.items():
+            action = partial(self._process, stage, split)
+            step = self.cache.run(f"{stage}/{split}", {**inputs, "text": digest}, self.files(stage, split), action)
+            processed[split] = step.digest
+        return processed
 
-    def truecase(self, stage: Stage) -> Stage:
-        """Writes ``truecased/`` and trains the truecasers, if there is truecasing."""
-        if not self.config.truecase:
-            return stage
-        models, folder, trained_on = [], self.output / self.stages[-1], self.config.trained_on
-        for side in {pipeline.language: pipeline for pipeline in self.pipelines.values()}.values():
-            if side.truecaser_file is not None:
-                text, model = folder / f"{trained_on}.{side.language}", self.models / side.truecaser_file
-                inputs = {"text": _digest(stage, trained_on)}
-                models.append(self._model(side.truecaser_file, inputs, partial(train_truecaser, text, model)))
-        return self._process("truecased", stage, {"models": [step.digest for step in models]})
+    def _process(self, stage: str, split: str) -> None:
+        inputs, outputs = self.files(self.before(stage), split), self.files(stage, split)
+        if stage == EDITS:
+            with atomic_files(*outputs) as streams:
+                for batch in zip(*(batches(read_lines(path)) for path in inputs)):
+                    for stream, lines in zip(streams, self._as_edits(batch)):
+                        stream.writelines(f"{line}\n" for line in lines)
+            return
+        for path, output, pipeline in zip(inputs, outputs, self.pipelines.values()):
+            function = pipeline.encoder(self.models, self.config.workers, [stage])
+            with atomic_files(output) as (stream,):
+                for lines in process_file(path, function, title=f"{stage}/{path.name}"):
+                    stream.writelines(f"{line}\n" for line in lines)
 
-    def segment(self, stage: Stage) -> Stage:
-        """Writes ``subword/`` and trains the subword models, if they are not given."""
-        owners = {pipeline.subword_file: pipeline for pipeline in reversed(self.pipelines.values())}
-        models = [self._subword_model(owners[name], stage) for name in sorted(filter(None, owners))]
-        tokens = [pipeline.language_token for pipeline in self.pipelines.values()]
-        return self._process("subword", stage, {"models": [step.digest for step in models], "tokens": tokens})
+    def before(self, stage: str) -> str:
+        """Returns the name of the previous stage."""
+        return self.config.stages[self.config.stages.index(stage) - 1]
 
-    def edit(self, stage: Stage) -> Stage:
-        """Writes ``edits/``: the target as edit operations on machine translations, for automatic post-editing."""
-        translation, target = self.config.edits_of, self.config.target_lang
-        if translation is None:
-            return stage
+    def stage_inputs(self, stage: str) -> Dict[str, Any]:
+        """Returns what the text of a stage depends on, in addition to the text of the previous stage."""
+        if stage == EDITS:
+            return {"of": self.config.edits_of}
+        found = {}
+        for side, pipeline in self.pipelines.items():
+            model = pipeline.model_file(stage)
+            own = {TOKENIZED: [pipeline.tokenizer, pipeline.language], SUBWORD: pipeline.language_token}.get(stage)
+            found[side] = [own, model and sha256(self.models / model)]
+        return found
 
-        def action(split: str) -> None:
-            folder, edits = self.output / self.stages[-2], self.output / "edits"
-            for side in self.config.sides:
-                file = f"{split}.{side.name}"
-                if side.name == target:
-                    write_operations(folder / f"{split}.{translation}", folder / file, edits / file)
-                else:
-                    copy_file(folder / file, edits / file)
-
-        self.stages.append("edits")
-        return self._run_stage("edits", stage, {"of": translation}, action)
-
-    def _process(self, name: str, stage: Stage, inputs: Dict[str, Any]) -> Stage:
-        """Writes one stage of all pipelines."""
-        source = self.stages[-1]
-        inputs["models_of"] = {side.name: side.models_of for side in self.config.sides}
-        functions = {
-            side: pipeline.stages(self.models, self.config.workers)[name] for side, pipeline in self.pipelines.items()
-        }
-
-        def action(split: str) -> None:
-            for side, make in functions.items():
-                file, function = f"{split}.{side}", make()
-                lines = process_file(
-                    self.output / source / file, function, total=self.sizes[split].lines, title=f"{name}/{file}"
-                )
-                with atomic_files(self.output / name / file) as (stream,):
-                    stream.writelines("\n".join(batch) + "\n" for batch in lines)
-
-        self.stages.append(name)
-        self.stage_inputs.append(inputs)
-        return self._run_stage(name, stage, inputs, action)
-
-    def _run_stage(self, name: str, stage: Stage, inputs: Mapping[str, Any], action: Callable[[str], None]) -> Stage:
-        return {
-            split: self.cache.run(
-                f"{name}/{split}", {**inputs, "text": step.digest}, self.files(name, split), partial(action, split)
-            )
-            for split, step in stage.items()
-        }
+    def _as_edits(self, batch: Lines) -> Lines:
+        """Returns the lines with edit operations as the target."""
+        sides = list(self.pipelines)
+        target, translation = sides.index(self.config.target_lang), sides.index(str(self.config.edits_of))
+        operations = list(map(operations_line, batch[translation], batch[target]))
+        return [operations if side == target else lines for side, lines in enumerate(batch)]
 
     # --- Models ---
 
-    def _model(self, name: str, inputs: Mapping[str, Any], train: Callable[[], None]) -> Step:
-        """Writes ``models/NAME``: trained, or copied from the reused output."""
-        if self.config.reuse:
-            return self._copied_model(name, Path(self.config.reuse) / "models" / name)
-        return self.cache.run(f"models/{name}", inputs, [self.models / name], train)
+    def train_models(self, stage: str, texts: Digests) -> None:
+        """Writes the models of a stage: trained on the text of the previous stage, given or reused."""
+        owners: Dict[Optional[str], SidePipeline] = {}
+        for pipeline in self.pipelines.values():
+            owners.setdefault(pipeline.model_file(stage), pipeline)
+        for name, pipeline in owners.items():
+            if name is not None and stage == SUBWORD:
+                self._subword_model(name, pipeline, texts)
+            elif name is not None:
+                (text,) = self._training_texts(self.before(stage), [pipeline.language])
+                self._model(name, {"text": texts.get(self.config.trained_on)}, partial(train_truecaser, text))
 
-    def _copied_model(self, name: str, original: Path) -> Step:
-        if not original.is_file():
-            raise InputError(f"{original}: no such file")
-        path = self.models / name
-        inputs = {"copy of": sha256(original)}
-        return self.cache.run(f"models/{name}", inputs, [path], partial(copy_file, original, path))
-
-    def _subword_model(self, pipeline: SidePipeline, stage: Stage) -> Step:
-        config, name = self.config, str(pipeline.subword_file)
+    def _subword_model(self, name: str, pipeline: SidePipeline, texts: Digests) -> None:
+        config = self.config
         if config.subword_model and pipeline.language in config.languages:
             given = Path(config.subword_model[config.languages.index(pipeline.language)])
             check_subword_model(given, config.subwords)
-            return self._copied_model(name, given)
-        texts, options = self._training_texts(pipeline), config.subword_options
-        inputs = {
-            "text": _digest(stage, config.trained_on),
-            "sides": [text.name for text in texts],
-            "options": asdict(options),
-        }
-        return self._model(name, inputs, partial(train_subword_model, texts, self.models / name, options))
+            self._copy_model(name, given)
+            return
+        sides, options = self._trained_together(pipeline), config.subword_options
+        inputs = {"text": texts.get(config.trained_on), "sides": sides, "options": asdict(options)}
+        files = self._training_texts(self.before(SUBWORD), sides)
+        self._model(name, inputs, partial(train_subword_model, files, options=options))
 
-    def _training_texts(self, pipeline: SidePipeline) -> List[Path]:
-        """Returns the latest files that the subword model or the dictionary of a side is trained on."""
-        folder, joint = self.output / self.stages[-1], self.config.joint and pipeline.language in self.config.languages
-        sides = self.config.languages if joint else [pipeline.language]
-        return [folder / f"{self.config.trained_on}.{side}" for side in sides]
+    def _trained_together(self, pipeline: SidePipeline) -> Sequence[str]:
+        """Returns the sides whose text the subword model and the dictionary of a side are trained on."""
+        return self.config.languages if pipeline.joint else [pipeline.language]
 
-    def dictionaries(self, stage: Stage) -> List[Step]:
+    def _training_texts(self, stage: str, sides: Sequence[str]) -> List[Path]:
+        return [self.output / stage / f"{self.config.trained_on}.{side}" for side in sides]
+
+    def _model(self, name: str, inputs: Mapping[str, Any], train: Callable[[Path], None]) -> None:
+        """Writes ``models/NAME``: trained, or copied from the reused output."""
+        if self.config.reuse:
+            self._copy_model(name, Path(self.config.reuse) / "models" / name)
+        else:
+            path = self.models / name
+            self.cache.run(f"models/{name}", inputs, [path], partial(train, path))
+
+    def _copy_model(self, name: str, original: Path) -> None:
+        path = self.models / name
+        inputs = {"copy of": sha256(original)}
+        self.cache.run(f"models/{name}", inputs, [path], partial(copy_file, original, path))
+
+    def write_dictionaries(self, texts: Digests) -> None:
         """Writes the dictionary of every side."""
         config, symbols = self.config, OPERATIONS if self.config.edits_of else ()
-        dictionaries = []
         for side, pipeline in self.pipelines.items():
-            name = f"dict.{side}.txt"
-            path = self.models / name
-            if config.subwords in ("none", *WITH_CODES):
-                texts = [self.output / "subword" / text.name for text in self._training_texts(pipeline)]
-                limits = {"min_count": config.min_count, "max_words": config.max_words}
-                train = partial(dictionary_from_text, texts, path, symbols, **limits)
-                inputs = {"text": _digest(stage, config.trained_on), "sides": [text.name for text in texts], **limits}
-            else:
+            inputs: Dict[str, Any] = {"symbols": symbols}
+            if pipeline.has_pieces:
                 model = self.models / str(pipeline.subword_file)
-                train = partial(dictionary_from_model, model, path, symbols)
-                inputs = {"model": sha256(model)}
-            dictionaries.append(self._model(name, {**inputs, "symbols": symbols}, train))
-        return dictionaries
+                inputs["model"] = sha256(model)
+                write = partial(dictionary_from_model, model, symbols=symbols)
+            else:
+                sides = self._trained_together(pipeline)
+                limits = {"min_count": config.min_count, "max_words": config.max_words}
+                inputs.update(limits, text=texts.get(config.trained_on), sides=sides)
+                write = partial(dictionary_from_text, self._training_texts(SUBWORD, sides), symbols=symbols, **limits)
+            self._model(f"dict.{side}.txt", inputs, write)
 
     # --- Data-bins ---
 
-    def plan_data_bins(self, texts: Stage, stage: Stage, dictionaries: List[Step]) -> None:
-        """Sets the inputs of each data-bin, and removes data-bins of a previous, larger number of shards."""
-        config = self.config
-        common = {
-            "dictionaries": [step.digest for step in dictionaries],
-            "language_tokens": {side.name: config.language_token(side) for side in config.sides},
-        }
-        for number in range(config.shards):
-            splits = {split: stage[split].digest for split in texts if split in stage} if number == 0 else {}
-            self.bin_inputs.append({**common, "splits": splits})
-            if config.shards > 1:
-                shard = [texts[TRAIN].digest, number, config.shards]
-                self.bin_inputs[-1].update(shard=shard, stages=self.stage_inputs, edits_of=config.edits_of)
+    def write_data_bins(self, read: Mapping[str, Step], texts: Digests) -> List[Step]:
+        """Writes the data-bins; values: tokens of each side of each split."""
+        config, folders = self.config, data_bins(self.output, self.config.shards)
         for path in self.output.glob(f"{DATA_BIN}-*"):
-            if re.fullmatch(rf"{DATA_BIN}-[1-9]\d*", path.name) and path not in data_bins(self.output, config.shards):
+            if re.fullmatch(rf"{DATA_BIN}-[1-9]\d*", path.name) and path not in folders:
                 logger.warning(f"{path}: removed, because it belongs to a previous value of --shards")
                 self.cache.stamp(path.name).unlink(missing_ok=True)
-                shutil.rmtree(path.resolve(), ignore_errors=True)
                 if path.is_symlink():
                     path.unlink()
+                else:
+                    shutil.rmtree(path)
+        common = {
+            "dictionaries": [sha256(self.models / f"dict.{side}.txt") for side in self.pipelines],
+            "language_tokens": {side: pipeline.language_token for side, pipeline in self.pipelines.items()},
+        }
+        first = {split: texts[split] for split in read if split in texts}
+        inputs = [{**common, "splits": {} if number else first} for number in range(config.shards)]
+        if config.shards > 1:
+            stages = [self.stage_inputs(stage) for stage in config.stages[1:]]
+            for number, of_bin in enumerate(inputs):
+                of_bin.update(shard=[read[TRAIN].digest, number, config.shards], stages=stages)
+        workers = min(config.workers, config.shards)
+        if workers == 1:
+            return [self._data_bin(*given, config.workers) for given in zip(folders, inputs)]
+        with worker_errors(workers), ProcessPoolExecutor(workers) as pool:
+            return list(pool.map(partial(self._data_bin, workers=1), folders, inputs))
 
-    def data_bins(self) -> List[Step]:
-        """Writes the data-bins that are not up to date; values: tokens of each side of each split."""
-        numbers = range(self.config.shards)
-        missing = [number for number in numbers if self.cache.lookup(*self._bin_step(number)) is None]
-        workers = min(self.config.workers, len(missing))
-        if workers > 1:
-            with worker_errors(workers), ProcessPoolExecutor(workers) as pool:
-                list(pool.map(partial(self.data_bin, workers=1), missing))
-        else:
-            for number in missing:
-                self.data_bin(number, self.config.workers)
-        steps = [self.cache.lookup(*self._bin_step(number)) for number in numbers]
-        if None in steps:
-            raise InputError(f"{self.output}: a data-bin is missing or was changed; run again")
-        return [step for step in steps if step is not None]
+    def _data_bin(self, folder: Path, inputs: Mapping[str, Any], workers: int) -> Step:
+        return self.cache.run(folder.name, inputs, [folder], partial(self._write_data_bin, folder, inputs, workers))
 
-    def _bin_step(self, number: int) -> Tuple[str, Dict[str, Any], List[Path]]:
-        folder = data_bins(self.output, self.config.shards)[number]
-        return folder.name, self.bin_inputs[number], [folder]
-
-    def data_bin(self, number: int, workers: int) -> Step:
-        """Writes one data-bin."""
-        return self.cache.run(*self._bin_step(number), partial(self._write_data_bin, number, workers))
-
-    def _write_data_bin(self, number: int, workers: int) -> Dict[str, Any]:
+    def _write_data_bin(self, folder: Path, inputs: Mapping[str, Any], workers: int) -> Dict[str, List[int]]:
         from fairseq.data import Dictionary
 
-        config = self.config
-        tokens = {side.name: config.language_token(side) for side in config.sides}
-        dictionaries = {side: Dictionary.load(str(self.models / f"dict.{side}.txt")) for side in tokens}
-        splits = {
-            split: SplitItems(self.sizes[split], partial(self._items_of_files, split, list(dictionaries.values())))
-            for split in self.bin_inputs[number]["splits"]
-        }
-        if config.shards > 1:
-            shard = config.shards_of(TRAIN)[number]
-            items = partial(self._items_of_shard, shard, dictionaries, workers)
-            splits[TRAIN] = SplitItems(self.sizes[shard], items)
-        return {"tokens": write_data_bin(self._bin_step(number)[2][0], dictionaries, splits, tokens)}
+        dictionaries = {side: Dictionary.load(str(self.models / f"dict.{side}.txt")) for side in self.pipelines}
+        splits = {split: self._items_of_files(split, dictionaries) for split in inputs["splits"]}
+        if "shard" in inputs:
+            splits[TRAIN] = self._items_of_shard(f"{TRAIN}-{inputs['shard'][1]}", dictionaries, workers)
+        return write_data_bin(folder, dictionaries, splits, inputs["language_tokens"])
 
-    def _items_of_files(self, split: str, dictionaries: Sequence["Dictionary"]) -> Iterator[Sequence[Items]]:
+    def _items_of_files(self, split: str, dictionaries: Mapping[str, "Dictionary"]) -> Iterator[Sequence[Items]]:
         """Yields batches of the items of a split from its processed files."""
-        numberings = [DictionaryNumbering(dictionary) for dictionary in dictionaries]
-        for batch in zip(*(batches(read_lines(path)) for path in self.files(self.stages[-1], split))):
+        numberings = list(map(DictionaryNumbering, dictionaries.values()))
+        for batch in zip(*(batches(read_lines(path)) for path in self.files(self.config.stages[-1], split))):
             yield [number(lines) for number, lines in zip(numberings, batch)]
 
     def _items_of_shard(
         self, shard: str, dictionaries: Mapping[str, "Dictionary"], workers: int
     ) -> Iterator[Sequence[Items]]:
         """Yields batches of the items of a shard of the training text, processed in memory."""
-        config = self.config
-        files = dict(zip(dictionaries, self.files("text", shard)))
-        by_text = config.subwords in ("none", *WITH_CODES) or config.edits_of
-        stages = self.stages[1:] if by_text else self.stages[1:-1]
-        sides = {}
-        for side, pipeline in self.pipelines.items():
-            functions = pipeline.stages(self.models, workers)
-            function = compose([functions[stage]() for stage in stages if stage != "edits"])
-            title = f"{DATA_BIN}/{files[side].name}"
-            sides[side] = process_file(files[side], function, total=self.sizes[shard].lines, title=title)
-        if by_text:
-            numberings = [DictionaryNumbering(dictionary) for dictionary in dictionaries.values()]
-            for texts in zip(*sides.values()):
-                batch = self._as_edits(texts) if config.edits_of else texts
-                yield [number(lines) for number, lines in zip(numberings, batch)]
+        config, files, pipelines = self.config, self.files("text", shard), self.pipelines.values()
+        direct = config.edits_of is None and all(pipeline.has_pieces for pipeline in pipelines)
+        stages = [stage for stage in config.stages[1:] if stage != EDITS and not (direct and stage == SUBWORD)]
+        sides = [
+            process_file(path, pipeline.encoder(self.models, workers, stages), title=f"{DATA_BIN}/{path.name}")
+            for path, pipeline in zip(files, pipelines)
+        ]
+        if not direct:
+            numberings = list(map(DictionaryNumbering, dictionaries.values()))
+            for batch in zip(*sides):
+                texts = self._as_edits(batch) if config.edits_of else batch
+                yield [number(lines) for number, lines in zip(numberings, texts)]
             return
-        direct = [
+        pieces = [
             SentencePieceNumbering(
-                self.models / str(pipeline.subword_file), dictionaries[side], pipeline.language_token, workers
+                self.models / str(pipeline.subword_file), dictionary, pipeline.language_token, workers
             )
-            for side, pipeline in self.pipelines.items()
+            for pipeline, dictionary in zip(pipelines, dictionaries.values())
         ]
         first = 1
-        for batch in zip(*sides.values()):
-            yield [number(lines, path, first) for number, lines, path in zip(direct, batch, files.values())]
+        for batch in zip(*sides):
+            yield [number(lines, path, first) for number, lines, path in zip(pieces, batch, files)]
             first += len(batch[0])
 
-    def _as_edits(self, batch: Lines) -> Lines:
-        """Returns the lines with edit operations as the target."""
-        names = [side.name for side in self.config.sides]
-        target, translation = names.index(self.config.target_lang), names.index(str(self.config.edits_of))
-        operations = list(map(operations_line, batch[translation], batch[target]))
-        return [operations if side == target else lines for side, lines in enumerate(batch)]
-
-    # --- Manifest ---
-
-    def manifest(self, inputs: Dict[str, Any], bins: List[Step]) -> Dict[str, Any]:
-        """Returns counts, inputs, digests of models, options and versions."""
-        sides = [side.name for side in self.config.sides]
-        counts = {}
-        for split, text in self.counts.items():
-            of_bins = [step.values["tokens"][split] for step in bins if split in step.values["tokens"]]
-            # Every line ends with one token, and a boundary has one for each level that it ends.
-            other = sum(self.sizes[shard].lines for shard in self.config.shards_of(split))
-            other += text.paragraphs - text.documents + text.further_levels
-            counts[split] = {
-                "documents": text.documents,
-                "paragraphs": text.paragraphs,
-                "sentences": text.sentences,
-                "longest_document": text.longest_document,
-                "dropped_pairs": text.dropped_pairs,
-                "words": dict(zip(sides, text.words)),
-                "subword_tokens": {side: sum(tokens) - other for side, tokens in zip(sides, zip(*of_bins))},
-            }
-        models = sorted(path for path in self.models.iterdir() if path.is_file())
+    def counts(self, split: str, read: Step, bins: Sequence[Step]) -> Dict[str, Any]:
+        """Returns the counts of a split for the manifest."""
+        text = TextCounts(**read.values)
+        tokens = [one.values[split] for one in bins if split in one.values]
+        # Every line ends with one token, and a boundary has one for each level that it ends.
+        other = text.sentences + 2 * text.paragraphs - text.documents + text.further_levels
         return {
-            "counts": counts,
-            "inputs": inputs,
-            "models": {path.name: sha256(path) for path in models},
-            "options": self.config.as_options(),
-            "versions": _versions(),
+            "documents": text.documents,
+            "paragraphs": text.paragraphs,
+            "sentences": text.sentences,
+            "longest_document": text.longest_document,
+            "dropped_pairs": text.dropped_pairs,
+            "words": dict(zip(self.pipelines, text.words)),
+            "subword_tokens": {side: sum(of_bins) - other for side, of_bins in zip(self.pipelines, zip(*tokens))},
         }
 
 
-def _digest(stage: Stage, split: str) -> str:
-    """Returns the digest of the text that models are trained on; "" if there is no training text."""
-    return stage[split].digest if split in stage else ""
+def sample_documents(
+    shards: Sequence[Sequence[Path]], output: Sequence[Path], total: int, wanted: int, seed: int
+) -> None:
+    """Writes a random sample of the documents of shards in the order of the corpus.
+
+    The sample depends on the seed only, not on the number of shards.
+
+    Args:
+        shards: files of each shard, see :func:`~docnmt_fairseq.corpus.delimited.write_documents`.
+        output: one file per side.
+        total: number of documents of all shards.
+        wanted: number of documents of the sample; all if ``total`` is not larger.
+        seed: seed of the sample.
+    """
+    chosen = set(np.random.default_rng(seed).permutation(total)[:wanted].tolist())
+    documents = [[_documents(read_lines(path)) for path in shard] for shard in shards]
+    with atomic_files(*output) as streams:
+        for number in range(total):
+            for stream, side in zip(streams, documents[number % len(shards)]):
+                text = next(side)
+                if number in chosen:
+                    stream.writelines(f"{line}\n" for line in text)
+
+
+def _documents(lines: Iterable[str]) -> Iterator[List[str]]:
+    """Yields the lines of each document, including the empty line at its end."""
+    document: List[str] = []
+    for line in lines:
+        document.append(line)
+        if line == "":
+            yield document
+            document = []
+
+
+def _description(path: Path) -> Dict[str, Any]:
+    files = path.rglob("*") if path.is_dir() else [path]
+    size = sum(file.stat().st_size for file in files if file.is_file())
+    return {"path": str(path), "size": size, "sha256": sha256(path)}
 
 
 def _versions() -> Dict[str, str]:

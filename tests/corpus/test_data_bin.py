@@ -16,10 +16,7 @@ from docnmt_fairseq.corpus.data_bin import (
     Items,
     ItemWriter,
     SentencePieceNumbering,
-    SplitItems,
-    TextSize,
     read_language_tokens,
-    write_data_bin,
     write_language_tokens,
 )
 from docnmt_fairseq.corpus.delimited import map_sentences
@@ -117,7 +114,7 @@ def test_files_equal_those_of_fairseq(tmp_path, symbols):
     builder.finalize(str(tmp_path / "theirs.idx"))
     for ending in (".bin", ".idx"):
         assert (tmp_path / f"ours{ending}").read_bytes() == (tmp_path / f"theirs{ending}").read_bytes()
-    assert (writer.lines, writer.empty, writer.tokens) == (4, 1, 16)
+    assert (writer.lines, writer.tokens) == (4, 16)
 
 
 def test_index_of_a_file_larger_than_2_gib(tmp_path):
@@ -129,14 +126,6 @@ def test_index_of_a_file_larger_than_2_gib(tmp_path):
         writer._file.write(np.array([5, 6, 2], dtype=np.uint16).tobytes())
     index = MMapIndexedDataset.Index(str(tmp_path / "large.idx"))
     assert [index[n][0] for n in range(4)] == [0, size * 2, size * 4, size * 6] and size * 6 > 2**31
-
-
-def test_changed_text_is_an_error_and_leaves_nothing(tmp_path):
-    items = DictionaryNumbering(WORDS)(["a", ""])
-    text = SplitItems(TextSize(2, 2), lambda: iter([(items, items)]))
-    with pytest.raises(InputError, match=r"test\.en-de\.en"):
-        write_data_bin(tmp_path / "data-bin", {"en": WORDS, "de": WORDS}, {"test": text}, {})
-    assert not list(tmp_path.iterdir())
 
 
 # --- Ids of pieces ---

@@ -44,9 +44,8 @@ def test_round_trip(tmp_path_factory, documents):
     folder = tmp_path_factory.mktemp("round")
     sides = len(documents[0][0][0]) if documents else 1
     paths = [folder / str(side) for side in range(sides)]
-    lines = write_documents(map(Document, documents), paths)
+    assert write_documents(map(Document, documents), paths) == len(documents)
     assert read(paths) == documents
-    assert all(path.read_bytes().count(b"\n") == lines for path in paths)
 
 
 @given(st.lists(st.lists(st.tuples(st.integers(1, 4), sentences), min_size=1), min_size=1))

@@ -144,7 +144,7 @@ def test_process_file_keeps_boundaries_and_order(tmp_path, monkeypatch, workers)
 def test_sentence_that_becomes_empty_is_an_error(tmp_path):
     write_lines(tmp_path / "in", ["a", "", "b"])
     with pytest.raises(InputError, match=r"in:3: step"):
-        list(process_file(tmp_path / "in", lambda lines: [line.strip("b") for line in lines], title="step"))
+        list(process_file(tmp_path / "in", lambda lines: [line.strip("b") for line in lines], "step"))
 
 
 def failing():

@@ -4,11 +4,10 @@ import pytest
 from fairseq.data.indexed_dataset import MMapIndexedDataset
 
 from docnmt_fairseq.corpus.config import PrepareConfig
-from docnmt_fairseq.corpus.data_bin import TextSize
+from docnmt_fairseq.corpus.delimited import write_documents
 from docnmt_fairseq.corpus.document import Document
-from docnmt_fairseq.corpus.prepare import Preparation, prepare
+from docnmt_fairseq.corpus.prepare import Preparation, prepare, sample_documents
 from docnmt_fairseq.corpus.prepared import data_bins
-from docnmt_fairseq.corpus.sharding import sample_documents, write_shards
 from docnmt_fairseq.errors import InputError
 from tests.support import toy
 from tests.support.documents import write_lines
@@ -101,9 +100,9 @@ def test_only_missing_data_bins_are_written(tmp_path, monkeypatch):
     prepare(config(tmp_path, "out", shards=3))
     (tmp_path / "out" / "data-bin-1" / "train.en-de.en.bin").write_bytes(b"")
     written, write = [], Preparation._write_data_bin
-    monkeypatch.setattr(Preparation, "_write_data_bin", lambda *given: written.append(given[1]) or write(*given))
+    monkeypatch.setattr(Preparation, "_write_data_bin", lambda *given: written.append(given[1].name) or write(*given))
     prepare(config(tmp_path, "out", shards=3))
-    assert written == [1]
+    assert written == ["data-bin-1"]
 
 
 def test_previous_shards_are_removed(tmp_path):
@@ -120,25 +119,21 @@ def test_previous_shards_are_removed(tmp_path):
         assert sorted(path.name for path in (tmp_path / "out" / "text").glob("train*.en")) == texts
 
 
-def documents(number):
-    return [Document([[(f"d{n} s{s}", f"D{n} S{s}") for s in range(n % 3 + 1)]]) for n in range(number)]
-
-
 @pytest.mark.parametrize("shards", [1, 3])
 def test_sample_does_not_depend_on_the_number_of_shards(tmp_path, shards):
+    documents = [Document([[(f"d{n} s{s}", f"D{n} S{s}") for s in range(n % 3 + 1)]]) for n in range(20)]
     files = [[tmp_path / f"{shard}.{side}" for side in "ab"] for shard in range(shards)]
-    sizes = write_shards(documents(20), files, "corpus")
-    assert sum(size.documents for size in sizes) == 20
-    assert sum(size.lines for size in sizes) == sum(len(one) + 1 for one in documents(20))
+    assert write_documents(documents, *files) == 20
     output = [tmp_path / f"sample.{side}" for side in "ab"]
-    found = sample_documents(files, output, 20, 7, seed=1)
+    sample_documents(files, output, 20, 7, seed=1)
     text = output[0].read_text()
-    assert found == TextSize(text.count("\n"), 7)
     numbers = [int(document.split()[0][1:]) for document in text.split("\n\n")[:-1]]
     assert numbers == [1, 7, 10, 11, 12, 16, 18] and output[1].read_text() == text.upper()
-    assert sample_documents(files, output, 20, 50, seed=1) == TextSize(sum(size.lines for size in sizes), 20)
+    sample_documents(files, output, 20, 50, seed=1)
+    assert output[0].read_text().count("\n\n") == 20
 
 
 def test_fewer_documents_than_shards(tmp_path):
-    with pytest.raises(InputError, match="--shards 3"):
-        write_shards(documents(2), [[tmp_path / str(shard)] * 2 for shard in range(3)], "corpus")
+    write_corpus(tmp_path)
+    with pytest.raises(InputError, match="--shards 12"):
+        prepare(config(tmp_path, "out", shards=12))
