@@ -144,9 +144,9 @@ def results_of(part: str, recipe: Recipe, corpus: Path, name: str, seed: int) ->
 
 def right_of_cases(corpus: Path, log: Path) -> dict[str, dict[str, list[int]]]:
     """Returns {kind: {distance: [right, cases]}} of a translation of artificial test documents."""
-    found = build_report(corpus, "test", {"": log}).systems[""].accuracy.by_kind_and_distance
+    found = build_report(corpus, "test", {"": log}).systems[""]["phenomena"]["by_kind_and_distance"]
     return {
-        kind: {str(distance): [figure.right, figure.cases] for distance, figure in figures.items()}
+        kind: {distance: [figure["right"], figure["cases"]] for distance, figure in figures.items()}
         for kind, figures in found.items()
     }
 

@@ -71,7 +71,7 @@ def measure(args: argparse.Namespace) -> dict:
             scores = {}
             for name, metric in metrics.items():
                 test = TESTS["documents"]()
-                statistics_ = dict(zip(("first", "own"), metric.statistics([first, own])))
+                statistics_ = {"first": metric.statistics(first), "own": metric.statistics(own)}
                 outcome = test.compare(metric, statistics_, test.samples, SEED).outcomes["own"]
                 scores[name] = [outcome.score, outcome.difference, *outcome.difference_interval]
             same = statistics.mean(a == b for a, b in zip(segments(first), segments(own)))

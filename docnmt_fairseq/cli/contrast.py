@@ -9,8 +9,10 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, List, Tuple
 
-from docnmt_fairseq.cli._options import add_model_arguments, add_output_arguments, load_models, write_report
+from docnmt_fairseq.cli._options import add_fields, add_model_arguments, add_output_arguments, load_models, write_report
 from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.evaluation.significance import IntervalOptions
+from docnmt_fairseq.options import options_of
 
 if TYPE_CHECKING:
     from docnmt_fairseq.evaluation.contrast.items import ContrastItem
@@ -62,10 +64,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--max-len-a", type=float, default=0, metavar="A", help="ctxpro: length limit per source token (default: 0)"
     )
     scoring.add_argument("--max-len-b", type=int, default=200, metavar="B", help="... plus this number (default: 200)")
-    scoring.add_argument(
-        "--bootstrap-samples", type=int, default=1000, metavar="N", help="resamples of intervals (default: 1,000)"
-    )
-    scoring.add_argument("--seed", type=int, default=1, metavar="N", help="random seed of intervals (default: 1)")
+    add_fields(scoring, IntervalOptions)
     add_output_arguments(parser)
 
 
@@ -76,9 +75,8 @@ def run(args: argparse.Namespace) -> None:
     from docnmt_fairseq.evaluation.contrast.report import build_report
     from docnmt_fairseq.evaluation.contrast.scoring import answer
     from docnmt_fairseq.evaluation.forced_decoding import ForcedDecoder
-    from docnmt_fairseq.evaluation.significance import check_bootstrap
 
-    check_bootstrap(args.bootstrap_samples, args.seed)
+    intervals = options_of(args, IntervalOptions)
     if args.translations is not None and args.set != "ctxpro":
         raise InputError("--translations: only for --set ctxpro")
     if args.translations is None and (args.path is None or args.data is None):
@@ -103,7 +101,7 @@ def run(args: argparse.Namespace) -> None:
             decoder = ForcedDecoder(ensemble, args.max_tokens)
             answers = answer(_read_items(args, ensemble.languages), decoder, codec, args.normalise)
             about["scores"] = "log-probability" + (" per token" if args.normalise else "")
-    write_report(args, build_report(answers, about, args.bootstrap_samples, args.seed))
+    write_report(args, build_report(answers, about, intervals))
 
 
 def _read_items(args: argparse.Namespace, languages: Tuple[str, str]) -> "List[ContrastItem]":

@@ -5,12 +5,23 @@ ones, which should not help. Tokens with the largest gain (P-CXMI) are listed.
 """
 
 import argparse
+from dataclasses import dataclass
 from pathlib import Path
 
-from docnmt_fairseq.cli._options import add_model_arguments, add_output_arguments, load_models, write_report
+from docnmt_fairseq.cli._options import add_fields, add_model_arguments, add_output_arguments, load_models, write_report
 from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.evaluation.significance import IntervalOptions
+from docnmt_fairseq.options import option, options_of
 
 HELP = "context usage of a model: CXMI with true, false and no context"
+
+
+@dataclass(frozen=True)
+class CxmiOptions(IntervalOptions):
+    """Options of the measurement; the seed is also that of sample and false context."""
+
+    sentences: int = option(0, "size of a random sample, since false context is slow; 0: all", minimum=0)
+    tokens: int = option(20, "number of listed tokens", minimum=0)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -22,17 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     texts.add_argument("--source", type=Path, metavar="FILE", help="source, with the boundaries of the reference")
     texts.add_argument("--reference", type=Path, metavar="FILE", help="reference")
     texts.add_argument("--split", metavar="NAME", help="alternatively a split of docnmt prepare: test, valid, …")
-    measuring = parser.add_argument_group("measurement")
-    measuring.add_argument(
-        "--sentences", type=int, default=0, metavar="N", help="random sample; false context is slow (default: all)"
-    )
-    measuring.add_argument("--tokens", type=int, default=20, metavar="N", help="number of listed tokens (default: 20)")
-    measuring.add_argument(
-        "--bootstrap-samples", type=int, default=1000, metavar="N", help="resamples of intervals (default: 1,000)"
-    )
-    measuring.add_argument(
-        "--seed", type=int, default=1, metavar="N", help="random seed of sample, false context, intervals (default: 1)"
-    )
+    add_fields(parser.add_argument_group("measurement"), CxmiOptions)
     add_output_arguments(parser)
 
 
@@ -41,11 +42,8 @@ def run(args: argparse.Namespace) -> None:
     from docnmt_fairseq.evaluation.cxmi import measure, read_test_set
     from docnmt_fairseq.evaluation.cxmi_report import build_report
     from docnmt_fairseq.evaluation.forced_decoding import ForcedDecoder
-    from docnmt_fairseq.evaluation.significance import check_bootstrap
 
-    check_bootstrap(args.bootstrap_samples, args.seed)
-    if args.tokens < 0:
-        raise InputError(f"--tokens {args.tokens}: must not be negative")
+    options = options_of(args, CxmiOptions)
     given = (args.source is not None, args.reference is not None)
     if (any(given) and args.split is not None) or (args.split is None and not all(given)):
         raise InputError("--source: give --source and --reference, or --split")
@@ -56,8 +54,6 @@ def run(args: argparse.Namespace) -> None:
         if not source.is_file():
             raise InputError(f"--split {args.split}: no {source}; --data must be the output of docnmt prepare")
     test_set = read_test_set(source, reference, ensemble, codec)
-    measured = measure(test_set, ForcedDecoder(ensemble, args.max_tokens), args.sentences, args.seed)
+    measured = measure(test_set, ForcedDecoder(ensemble, args.max_tokens), options.sentences, options.seed)
     about = {"source": str(source), "reference": str(reference), "model": args.path}
-    samples = args.bootstrap_samples
-    report = build_report(test_set, measured, ensemble.dictionaries[1], about, args.tokens, samples, args.seed)
-    write_report(args, report)
+    write_report(args, build_report(test_set, measured, ensemble.dictionaries[1], about, options.tokens, options))

@@ -35,8 +35,8 @@ def run(args: argparse.Namespace) -> None:
     )
     tokens = tokenized_bleu(translation.tokens, translation.reference_tokens)
     print(args.output)
-    print(f"BLEU {plain.bleu:.2f} ({plain.bleu_signature})")
-    print(f"chrF {plain.chrf:.2f} ({plain.chrf_signature})")
+    print(f"BLEU {plain['bleu']:.2f} ({plain['bleu_signature']})")
+    print(f"chrF {plain['chrf']:.2f} ({plain['chrf_signature']})")
     print(f"BLEU over tokens, as multi-bleu.perl: {tokens.score:.2f} ({tokens.signature})")
     if translation.post_edited:
         found = human_targeted_error_rate(translation.tokens, translation.reference_tokens)

@@ -9,23 +9,21 @@ tests; p-values are not corrected for multiple comparisons. --examples shows sen
 import argparse
 import json
 from pathlib import Path
-from typing import Callable, Dict, Optional, Tuple
+from typing import Callable, Dict, Tuple
 
 from docnmt_fairseq.cli import split_pairs
-from docnmt_fairseq.cli._options import add_options_of, add_output_arguments, write_report, write_text
+from docnmt_fairseq.cli._options import add_fields, add_options_of, add_output_arguments, write_report, write_text
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.evaluation.examples import ORDERS, Examples, find_examples
-from docnmt_fairseq.evaluation.metrics import METRICS, MetricOptions
-from docnmt_fairseq.evaluation.metrics.sacrebleu_metrics import SentenceBleu
-from docnmt_fairseq.evaluation.score_report import DEFAULT_METRICS, ScoreOptions, build_report
-from docnmt_fairseq.evaluation.significance import SEED, TESTS
+from docnmt_fairseq.evaluation.examples import ExampleOptions, find_examples
+from docnmt_fairseq.evaluation.metrics import METRICS
+from docnmt_fairseq.evaluation.score_report import DEFAULT_METRICS, build_report
+from docnmt_fairseq.evaluation.significance import TESTS, ResamplingOptions
 from docnmt_fairseq.evaluation.tables import render
-from docnmt_fairseq.evaluation.texts import LEVELS, ON_EMPTY, References, Stream, read_log, read_references, read_text
+from docnmt_fairseq.evaluation.texts import LEVELS, ON_EMPTY, read_log, read_references, read_text
 from docnmt_fairseq.options import options_of
 
 HELP = "BLEU, chrF, TER, COMET over sentences and documents; register, terms, ...; significance, examples"
 QUIET = ("sacrebleu", "eflomal")
-EXAMPLE_METRICS = ("chrf", "bleu", "ter")  # sentence-level scores of sacreBLEU
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -42,8 +40,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     metrics.add_argument("--level", choices=(*LEVELS, "both"), default="both", help="segments (default: both)")
     add_options_of(parser.add_argument_group("options of metrics"), METRICS)
-    _add_tests(parser.add_argument_group("significance of differences to the first system"))
-    _add_examples(parser.add_argument_group("examples"))
+    tests = parser.add_argument_group("significance of differences to the first system")
+    tests.add_argument(
+        "--test",
+        nargs="+",
+        choices=TESTS.names(),
+        default=[],
+        help="; ".join(f"{name}: {TESTS[name].help}" for name in TESTS.names()),
+    )
+    add_fields(tests, ResamplingOptions)
+    add_fields(parser.add_argument_group("examples"), ExampleOptions)
     _add_synth(parser.add_argument_group("artificial corpus"))
     add_output_arguments(parser)
 
@@ -72,52 +78,6 @@ def _add_texts(parser: argparse.ArgumentParser) -> None:
 
 def _named(option: str) -> Callable[[str], Tuple[str, str]]:
     return lambda pair: (option, pair)
-
-
-def _add_tests(group: argparse._ArgumentGroup) -> None:
-    group.add_argument(
-        "--test",
-        nargs="+",
-        choices=TESTS.names(),
-        default=[],
-        help="; ".join(f"{name}: {TESTS[name].help}" for name in TESTS.names()),
-    )
-    defaults = ", ".join(f"{name} {TESTS[name].samples:,}" for name in TESTS.names() if name != "signs")
-    group.add_argument(
-        "--bootstrap-samples", type=int, metavar="N", help=f"resamples, or randomisation trials (default: {defaults})"
-    )
-    group.add_argument(
-        "--seed", type=int, default=SEED, metavar="N", help=f"random seed of the tests (default: {SEED})"
-    )
-
-
-def _add_examples(group: argparse._ArgumentGroup) -> None:
-    group.add_argument(
-        "--examples", type=int, metavar="N", help="show up to N sentences that systems translate differently"
-    )
-    group.add_argument(
-        "--example-order",
-        choices=ORDERS,
-        default=ORDERS[0],
-        help="document order (default), or the largest gain or loss of the last system over the first one",
-    )
-    group.add_argument(
-        "--example-metric",
-        choices=EXAMPLE_METRICS,
-        default=EXAMPLE_METRICS[0],
-        help=f"sentence-level metric of gains and losses (default: {EXAMPLE_METRICS[0]})",
-    )
-    group.add_argument(
-        "--example-lines",
-        type=int,
-        nargs="+",
-        default=[],
-        metavar="LINE",
-        help="show these lines of the reference, from 1, identical or not",
-    )
-    group.add_argument(
-        "--example-context", type=int, default=3, metavar="N", help="previous sentences of each (default: 3)"
-    )
 
 
 def _add_synth(group: argparse._ArgumentGroup) -> None:
@@ -157,41 +117,26 @@ def run(args: argparse.Namespace) -> None:
     if args.synth is not None:
         _score_synth(args, systems)
         return
-    wants_examples = args.examples is not None or args.example_lines
+    resampling, examples = options_of(args, ResamplingOptions), options_of(args, ExampleOptions)
+    wants_examples = examples.examples is not None or examples.example_lines
     if (args.test or wants_examples) and len(systems) < 2:
         raise InputError(f"--{'test' if args.test else 'examples'}: needs at least two systems")
-    options = ScoreOptions(
-        metrics=_selected_metrics(args),
-        levels=LEVELS if args.level == "both" else (args.level,),
-        tests=tuple(dict.fromkeys(args.test)),
-        samples=args.bootstrap_samples,
-        seed=args.seed,
-    )
     references = read_references(args.reference, args.source)
     streams = {
         name: read_log(path, references) if option == "--log" else read_text(path, references, args.on_empty)
         for (option, _), (name, path) in zip(args.systems, systems.items())
     }
-    examples = _examples(args, references, streams) if wants_examples else None
-    write_report(args, build_report(references, streams, options, examples))
-
-
-def _selected_metrics(args: argparse.Namespace) -> Dict[str, MetricOptions]:
-    """Metrics of ``--metrics`` and those selected by an option of their own, with their options."""
     enabled = [name for name in METRICS.names() if getattr(args, METRICS[name].enabled_by or "", None) is not None]
-    return {name: options_of(args, METRICS[name].Options) for name in dict.fromkeys([*args.metrics, *enabled])}
-
-
-def _examples(args: argparse.Namespace, references: References, systems: Dict[str, Stream]) -> Examples:
-    kind = SentenceBleu if args.example_metric == "bleu" else METRICS[args.example_metric]
-    metric = kind(references, kind.Options())
-    limit: Optional[int] = args.examples
-    for option, value in (("examples", limit), ("example-context", args.example_context)):
-        if value is not None and value < 0:
-            raise InputError(f"--{option} {value}: must not be negative")
-    return find_examples(
-        references, systems, metric, limit, args.example_order, args.example_lines, args.example_context
+    report = build_report(
+        references,
+        streams,
+        {name: options_of(args, METRICS[name].Options) for name in dict.fromkeys([*args.metrics, *enabled])},
+        LEVELS if args.level == "both" else (args.level,),
+        tuple(dict.fromkeys(args.test)),
+        resampling,
+        find_examples(references, streams, examples) if wants_examples else None,
     )
+    write_report(args, report)
 
 
 def _score_synth(args: argparse.Namespace, logs: Dict[str, Path]) -> None:
@@ -212,7 +157,7 @@ def _score_synth(args: argparse.Namespace, logs: Dict[str, Path]) -> None:
         results, plot = args.output / "results.json", args.output / "accuracy_by_distance.png"
         write_text(results, json.dumps(report.to_json(), ensure_ascii=False, indent=1) + "\n")
         ceilings = {kind: figures["accuracy"] for kind, figures in report.ceiling["kinds"].items()}
-        plot_accuracy_by_distance({name: one.accuracy for name, one in report.systems.items()}, plot, ceilings)
+        plot_accuracy_by_distance({name: one["phenomena"] for name, one in report.systems.items()}, plot, ceilings)
         print("", results, plot, sep="\n")
     for name, minimum in minimums.items():
         report.check_minimum(name, minimum)

@@ -167,10 +167,8 @@ def measure(test_set: TokenizedTestSet, decoder: ForcedDecoder, sentences: int =
         seed: random seed of sample and false context; the latter does not depend on the sample.
 
     Raises:
-        InputError: an option out of range, or a single document.
+        InputError: a single document.
     """
-    if sentences < 0:
-        raise InputError(f"--sentences {sentences}: must not be negative")
     if len(test_set.documents) < 2:
         raise InputError("the test set has one document; false context is drawn from others")
     numbers = np.arange(len(test_set.sentences))

@@ -9,7 +9,7 @@ from fairseq.data import Dictionary
 
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.evaluation.cxmi import ProbeScores, TokenizedTestSet, sentences_of
-from docnmt_fairseq.evaluation.significance import Interval, check_bootstrap, format_interval, interval_of_mean
+from docnmt_fairseq.evaluation.significance import Interval, IntervalOptions, format_interval
 from docnmt_fairseq.evaluation.tables import Part, Table
 
 CONTEXT_SENTENCES = 3  # shown before the sentence of a token
@@ -118,8 +118,7 @@ def build_report(
     dictionary: Dictionary,
     about: Dict[str, Any],
     tokens: int = 20,
-    samples: int = 1000,
-    seed: int = 1,
+    intervals: IntervalOptions = IntervalOptions(),
 ) -> CxmiReport:
     """Summarises the scores of probes.
 
@@ -129,13 +128,11 @@ def build_report(
         dictionary: target dictionary.
         about: names and values of the settings.
         tokens: maximum number of listed tokens, and of words.
-        samples: number of resamples.
-        seed: random seed of the bootstrap.
+        intervals: bootstrap of the intervals.
 
     Raises:
-        InputError: numbers out of range, or probabilities that are NaN.
+        InputError: probabilities that are NaN.
     """
-    check_bootstrap(samples, seed)
     for probe, of_probe in measured.scores.items():
         for number, scores in zip(measured.numbers, of_probe):
             if not np.isfinite(scores).all():
@@ -149,12 +146,12 @@ def build_report(
         probes[probe] = ProbeResult(
             log_probability=math.fsum(float(score.sum()) for score in of_probe) / sum(counts),
             cxmi=math.fsum(totals) / len(totals),
-            cxmi_interval=interval_of_mean(totals, documents, samples, seed),
+            cxmi_interval=intervals.of_mean(totals, documents),
             cxmi_token=math.fsum(totals) / sum(counts),
-            cxmi_token_interval=interval_of_mean(totals, documents, samples, seed, counts),
+            cxmi_token_interval=intervals.of_mean(totals, documents, counts),
         )
     about = {**about, "sentences": len(counts), "tokens": sum(counts), "documents": len(set(documents))}
-    about["resampled"] = f"documents, {samples:,} times, seed {seed}"
+    about["resampled"] = intervals.describe()
     top_tokens = _top_tokens(test_set, measured, dictionary, tokens)
     return CxmiReport(probes, top_tokens, _top_words(test_set, measured, dictionary, tokens), about)
 

@@ -4,11 +4,32 @@ from dataclasses import dataclass
 from typing import Dict, List, Mapping, Optional, Sequence
 
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.evaluation.metrics.base import Metric
+from docnmt_fairseq.evaluation.metrics import METRICS
+from docnmt_fairseq.evaluation.metrics.sacrebleu_metrics import SentenceBleu
 from docnmt_fairseq.evaluation.tables import Definitions, Part
 from docnmt_fairseq.evaluation.texts import References, Stream
+from docnmt_fairseq.options import CheckedOptions, Choices, option
 
-ORDERS = ("text", "gain", "loss")
+
+@dataclass(frozen=True)
+class ExampleOptions(CheckedOptions):
+    """Options of the selection of examples."""
+
+    examples: Optional[int] = option(
+        None, "show up to N sentences that systems translate differently", minimum=0, metavar="N"
+    )
+    example_order: str = option(
+        "text",
+        "document order, or the largest gain or loss of the last system over the first one",
+        names=Choices(("text", "gain", "loss")),
+    )
+    example_metric: str = option(
+        "chrf", "sentence-level metric of gains and losses", names=Choices(("chrf", "bleu", "ter"))
+    )
+    example_lines: Sequence[int] = option(
+        (), "show these lines of the reference, from 1, identical or not", metavar="LINE"
+    )
+    example_context: int = option(3, "previous sentences of each", minimum=0, metavar="N")
 
 
 @dataclass(frozen=True)
@@ -57,37 +78,28 @@ class Examples:
         return parts
 
 
-def find_examples(
-    references: References,
-    systems: Mapping[str, Stream],
-    metric: Metric,
-    limit: Optional[int] = None,
-    order: str = "text",
-    lines: Sequence[int] = (),
-    context: int = 3,
-) -> Examples:
-    """Returns the sentences that are not translated identically by all systems.
+def find_examples(references: References, systems: Mapping[str, Stream], options: ExampleOptions) -> Examples:
+    """Selects sentences that are not translated identically by all systems.
 
     Args:
         references: test set.
         systems: translations by name.
-        metric: sentence-level metric of the differences.
-        limit: maximum number of examples.
-        order: one of ``ORDERS``: document order, or the largest gain or loss of the last system over the first one.
-        lines: select these lines of the references instead, identical or not.
-        context: maximum number of previous sentences of each.
+        options: selection.
 
     Raises:
         InputError: a line that is not a sentence.
     """
+    lines = options.example_lines
     known = {number for numbers in references.lines for number in numbers}
     wrong = [str(number) for number in lines if number not in known]
     if wrong:
         raise InputError(f"--example-lines {' '.join(wrong)}: not a sentence of {references.files[0]}; lines from 1")
-    first, *_, last = metric.statistics(list(systems.values()))
+    kind = SentenceBleu if options.example_metric == "bleu" else METRICS[options.example_metric]
+    metric = kind(references, kind.Options())
+    first, *_, last = systems.values()
+    rows = zip(metric.statistics(first), metric.statistics(last))
     sign = -1 if metric.lower_is_better else 1
     previous = references.source or references.streams[0]
-    rows = zip(first, last)
     found, differing = [], 0
     for document, numbers in enumerate(references.lines):
         for place, line in enumerate(numbers):
@@ -99,13 +111,13 @@ def find_examples(
                 example = Example(
                     line=line,
                     document=document + 1,
-                    context=previous[document][max(0, place - context) : place],
+                    context=previous[document][max(0, place - options.example_context) : place],
                     source=None if references.source is None else references.source[document][place],
                     references=[stream[document][place] for stream in references.streams],
                     translations=translations,
                     difference=sign * (metric.score(other) - metric.score(one)),
                 )
                 found.append(example)
-    if order != "text":
-        found.sort(key=lambda example: example.difference, reverse=order == "gain")
-    return Examples(found[:limit], differing, references.sentences, metric.title)
+    if options.example_order != "text":
+        found.sort(key=lambda example: example.difference, reverse=options.example_order == "gain")
+    return Examples(found[: options.examples], differing, references.sentences, metric.title)

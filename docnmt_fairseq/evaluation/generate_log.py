@@ -1,17 +1,15 @@
 """Parser for the output of ``fairseq-generate``, and its translations in document order."""
 
 import re
-from collections import Counter
 from pathlib import Path
-from typing import Collection, Dict, Iterable, List, Optional, Sequence, Set
+from typing import Collection, Dict, Iterable, List, Optional, Set
 
 from docnmt_fairseq.boundaries import is_boundary
-from docnmt_fairseq.corpus.delimited import map_sentences
 from docnmt_fairseq.corpus.files import read_lines
 from docnmt_fairseq.corpus.subwords import WORD_BEGINS
 from docnmt_fairseq.errors import InputError
 
-_LINE = re.compile(r"([SHD])-(\d+)(?:\t(.*))?")
+_LINE = re.compile(r"([HD])-(\d+)(?:\t(.*))?")
 _BPE = re.compile(r"\S@@(?: |$)")  # continued subword of subword-nmt
 _MAX_IDS = 5  # shown in errors
 
@@ -23,10 +21,8 @@ def parse_generate_log(path: Path) -> Dict[int, str]:
     preferred to line ``H``.
 
     Raises:
-        InputError: no hypotheses, a malformed line, repeated ids, or ids without a hypothesis.
+        InputError: no hypotheses, a malformed line, or repeated ids.
     """
-    sources: Counter[int] = Counter()
-    counts: Counter[int] = Counter()  # hypotheses per id
     repeated: Set[int] = set()
     raw: Dict[int, str] = {}
     detokenised: Dict[int, str] = {}
@@ -36,9 +32,6 @@ def parse_generate_log(path: Path) -> Dict[int, str]:
         if match is None:
             continue
         letter, sample = match[1], int(match[2])
-        if letter == "S":
-            sources[sample] += 1
-            continue
         score, _, text = (match[3] or "").partition("\t")
         try:
             float(score)
@@ -49,19 +42,12 @@ def parse_generate_log(path: Path) -> Dict[int, str]:
             continue
         if sample in raw and sample != last:  # the hypotheses of one --nbest are adjacent
             repeated.add(sample)
-        counts[sample] += 1
         last = sample
         raw.setdefault(sample, text.strip())
     if not raw:
         raise InputError(f"{path}: no line H-<id>; expected the output of fairseq-generate, without --quiet")
-    repeated |= {sample for sample, count in sources.items() if count > 1}
-    if not sources:  # a log of hypotheses only: with --nbest every id has the same number of them
-        repeated |= {sample for sample, count in counts.items() if count > min(counts.values())}
     if repeated:
         raise InputError(f"{path}: repeated ids {_first(repeated)}; expected the log of one run")
-    incomplete = set(sources) - set(raw)
-    if incomplete:
-        raise InputError(f"{path}: ids without a hypothesis: {_first(incomplete)}; the log is incomplete")
     return {**raw, **detokenised}
 
 
@@ -80,18 +66,13 @@ def restore_document_order(log: Path, delimited: Path) -> List[str]:
     beyond = [i for i in hypotheses if i >= len(lines)]
     if beyond:
         raise InputError(f"{log}: ids beyond the {len(lines)} lines of {delimited}: {_first(beyond)}")
-    missing = [i for i in sentence_ids(lines) if i not in hypotheses]
+    missing = [i for i, line in enumerate(lines) if not is_boundary(line) and i not in hypotheses]
     if missing:
         # fairseq's own tasks drop the last sentences if their number is not a multiple of this option.
         remedy = "generate the whole split, with --required-batch-size-multiple 1"
         raise InputError(f"{log}: ids of {delimited} without a hypothesis: {_first(missing)}; {remedy}")
     # Tasks that do not know boundaries have translated them; those hypotheses are ignored.
-    return map_sentences(lines, lambda _: [hypotheses[i] for i in sentence_ids(lines)])
-
-
-def sentence_ids(lines: Sequence[str]) -> List[int]:
-    """Line numbers, from 0, of the sentences of delimited text."""
-    return [i for i, line in enumerate(lines) if not is_boundary(line)]
+    return [line if is_boundary(line) else hypotheses[i] for i, line in enumerate(lines)]
 
 
 def subword_mark(lines: Iterable[str]) -> Optional[str]:

@@ -5,20 +5,18 @@ from typing import Any, Dict, Mapping, Optional, Sequence
 
 import numpy as np
 
-from docnmt_fairseq.evaluation.synth_report import PhenomenaAccuracy
-
 # Okabe and Ito's palette for colour-blind readers; markers distinguish systems in greyscale.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 MARKERS = "osD^vPX"
 
 
 def plot_accuracy_by_distance(
-    systems: Mapping[str, PhenomenaAccuracy], path: Path, ceilings: Optional[Mapping[str, float]] = None
+    systems: Mapping[str, Dict[str, Any]], path: Path, ceilings: Optional[Mapping[str, float]] = None
 ) -> None:
     """Plots accuracy against distance: one panel per kind, one line per system, error bars for 95 % intervals.
 
     Args:
-        systems: accuracy by name of the system, at least one.
+        systems: accuracy by name of the system (``phenomena`` of ``docnmt score --synth``), at least one.
         path: PNG file.
         ceilings: best accuracy without context by kind, drawn as a dashed line.
     """
@@ -27,7 +25,7 @@ def plot_accuracy_by_distance(
     from matplotlib.figure import Figure
     from matplotlib.ticker import MaxNLocator, PercentFormatter
 
-    kinds = sorted({kind for accuracy in systems.values() for kind in accuracy.by_kind})
+    kinds = sorted({kind for accuracy in systems.values() for kind in accuracy["by_kind"]})
     figure = Figure(figsize=(1.2 + 3.6 * len(kinds), 4.2), dpi=150, layout="constrained")
     FigureCanvasAgg(figure)
     panels = figure.subplots(1, len(kinds), sharey=True, squeeze=False)[0]
@@ -52,17 +50,17 @@ def plot_accuracy_by_distance(
     figure.savefig(path)
 
 
-def _draw_panel(panel: Any, kind: str, systems: Mapping[str, PhenomenaAccuracy]) -> Dict[str, Any]:
+def _draw_panel(panel: Any, kind: str, systems: Mapping[str, Dict[str, Any]]) -> Dict[str, Any]:
     """Draws one kind and returns the legend entry of each system."""
     drawn = {}
     for number, (name, accuracy) in enumerate(systems.items()):
-        figures = accuracy.by_kind_and_distance.get(kind, {})
-        shares = [figure.share for figure in figures.values()]
+        figures = accuracy["by_kind_and_distance"].get(kind, {})
+        shares = [figure["accuracy"] for figure in figures.values()]
         # Rounding may put an end of the interval on the wrong side of the share.
-        below = [max(0.0, figure.share - figure.low) for figure in figures.values()]
-        above = [max(0.0, figure.high - figure.share) for figure in figures.values()]
+        below = [max(0.0, figure["accuracy"] - figure["interval"][0]) for figure in figures.values()]
+        above = [max(0.0, figure["interval"][1] - figure["accuracy"]) for figure in figures.values()]
         # Shifted, so that the error bars of systems do not overlap.
-        places = [distance + 0.12 * (number - (len(systems) - 1) / 2) for distance in figures]
+        places = [int(distance) + 0.12 * (number - (len(systems) - 1) / 2) for distance in figures]
         style = {"color": COLOURS[number % len(COLOURS)], "marker": MARKERS[number % len(MARKERS)]}
         drawn[name] = panel.errorbar(
             places, shares, yerr=[below, above], markersize=4, linewidth=1.4, elinewidth=0.8, **style

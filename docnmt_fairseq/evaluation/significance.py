@@ -9,12 +9,14 @@ documents does not.
 import logging
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Callable, ClassVar, Dict, Hashable, Mapping, Optional, Sequence, Tuple
+from typing import ClassVar, Dict, Hashable, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.evaluation.metrics.base import Metric, Statistics
+from docnmt_fairseq.evaluation.texts import References
+from docnmt_fairseq.options import CheckedOptions, option
 from docnmt_fairseq.registry import Registry
 
 SEED = 12345  # default of sacreBLEU
@@ -87,7 +89,11 @@ TESTS: Registry[SignificanceTest] = Registry("significance test")
 
 @TESTS.register("documents")
 class DocumentBootstrap(SignificanceTest):
-    """Paired bootstrap over whole documents."""
+    """Paired bootstrap over whole documents.
+
+    The p-value is the share of resampled differences that are at least as far from their mean as the observed
+    difference is from 0 (bootstrap under a shifted null hypothesis, two-sided), with one added to both counts.
+    """
 
     help = "paired bootstrap over whole documents, for scores of either level"
     title = "paired bootstrap, {:,} resamples of whole documents"
@@ -95,57 +101,25 @@ class DocumentBootstrap(SignificanceTest):
     resamples_documents = True
 
     def compare(self, metric: Metric, systems: Mapping[str, Statistics], samples: int, seed: int) -> Comparison:
-        """See :meth:`SignificanceTest.compare`."""
-        counts = list(map(len, metric.test_set.lines))
-        sums = {name: sums_by_document(statistics, counts) for name, statistics in systems.items()}
-        outcomes = compare_documents(sums, metric.score, samples, seed)
+        """Resamples documents from the sums of their segments."""
+        starts = np.cumsum([0, *map(len, metric.test_set.lines[:-1])])
+        draws = draw_documents(len(starts), samples, seed)
+        scores, resampled = {}, {}
+        for name, statistics in systems.items():
+            sums = np.add.reduceat(np.array(statistics, dtype=np.float64), starts, axis=0)  # [documents, sums]
+            scores[name] = metric.score(sums.sum(0).tolist())
+            resampled[name] = np.array([metric.score(row) for row in (draws @ sums).tolist()])
+        outcomes = {}
+        baseline = next(iter(systems))
+        for name, score in scores.items():
+            details = {}
+            if name != baseline:
+                difference, differences = score - scores[baseline], resampled[name] - resampled[baseline]
+                extreme = np.abs(differences - differences.mean()) >= abs(difference)
+                low, high = map(float, np.quantile(differences, (0.025, 0.975)))
+                details = {"difference": difference, "p_value": _p_value(extreme), "difference_interval": (low, high)}
+            outcomes[name] = Outcome(score, **details, **_mean_and_margin(resampled[name]))
         return Comparison(samples, metric.signature(bs=samples, seed=seed, resampled="documents"), outcomes)
-
-
-def compare_documents(
-    systems: Mapping[str, np.ndarray], score: Callable[[Sequence[float]], float], samples: int, seed: int
-) -> Dict[str, Outcome]:
-    """Outcomes of the paired bootstrap over documents, by system.
-
-    The p-value is the share of resampled differences that are at least as far from their mean as the observed
-    difference is from 0 (bootstrap under a shifted null hypothesis, two-sided), with one added to both counts.
-
-    Args:
-        systems: sums of the statistics of each system, [documents, sums], the baseline first.
-        score: score of a row of sums.
-        samples: number of resamples.
-        seed: random seed.
-    """
-    from sacrebleu.significance import estimate_ci
-
-    baseline = next(iter(systems))
-    draws = draw_documents(len(systems[baseline]), samples, seed)
-    resampled = {name: np.array([score(row) for row in (draws @ sums).tolist()]) for name, sums in systems.items()}
-    observed = {name: score(sums.sum(0).tolist()) for name, sums in systems.items()}
-    outcomes = {}
-    for name in systems:
-        mean, margin = map(float, estimate_ci(resampled[name]))
-        if name == baseline:
-            outcomes[name] = Outcome(observed[name], mean=mean, margin=margin)
-            continue
-        differences = resampled[name] - resampled[baseline]
-        difference = observed[name] - observed[baseline]
-        extreme = np.abs(differences - differences.mean()) >= abs(difference)
-        low, high = map(float, np.quantile(differences, (0.025, 0.975)))
-        p_value = _p_value(extreme)
-        outcomes[name] = Outcome(observed[name], difference, p_value, (low, high), mean, margin)
-    return outcomes
-
-
-def sums_by_document(statistics: Sequence[Sequence[float]], segments: Sequence[int]) -> np.ndarray:
-    """Statistics summed by document, [documents, sums].
-
-    Args:
-        statistics: rows of the segments.
-        segments: number of segments of each document, at least 1.
-    """
-    starts = np.cumsum([0, *segments[:-1]])
-    return np.add.reduceat(np.array(statistics, dtype=np.float64), starts, axis=0)
 
 
 @TESTS.register("bootstrap")
@@ -157,9 +131,8 @@ class SegmentBootstrap(SignificanceTest):
     samples = 1000
 
     def compare(self, metric: Metric, systems: Mapping[str, Statistics], samples: int, seed: int) -> Comparison:
-        """See :meth:`SignificanceTest.compare`."""
-        from sacrebleu.significance import estimate_ci
-
+        """Resamples segments."""
+        scores = {name: float(metric.corpus_score(statistics)) for name, statistics in systems.items()}
         baseline = next(iter(systems))
         segments = len(systems[baseline])
         draws = np.random.default_rng(seed).choice(segments, size=(samples, segments), replace=True)
@@ -168,13 +141,13 @@ class SegmentBootstrap(SignificanceTest):
             rows = np.array(statistics, dtype="float32")  # as in sacreBLEU
             resampled[name] = np.array([metric.score(rows[draw].sum(0)) for draw in draws])
         outcomes = {}
-        for name, outcome in _observed(metric, systems).items():
-            mean, margin = map(float, estimate_ci(resampled[name]))
-            p_value = None
-            if outcome.difference is not None:
-                differences = np.abs(resampled[name] - resampled[baseline])
-                p_value = _p_value(differences - differences.mean() > abs(outcome.difference), outcome.difference)
-            outcomes[name] = Outcome(outcome.score, outcome.difference, p_value, mean=mean, margin=margin)
+        for name, score in scores.items():
+            details = {}
+            if name != baseline:
+                difference, differences = score - scores[baseline], np.abs(resampled[name] - resampled[baseline])
+                extreme = differences - differences.mean() > abs(difference)
+                details = {"difference": difference, "p_value": _p_value(extreme) if difference else 1.0}
+            outcomes[name] = Outcome(score, **details, **_mean_and_margin(resampled[name]))
         return Comparison(samples, metric.signature(seed=seed, bs=samples), outcomes)
 
 
@@ -187,17 +160,18 @@ class ApproximateRandomisation(SignificanceTest):
     samples = 10_000
 
     def compare(self, metric: Metric, systems: Mapping[str, Statistics], samples: int, seed: int) -> Comparison:
-        """See :meth:`SignificanceTest.compare`."""
+        """Exchanges random segments of the baseline and the system."""
         first, *others = systems
-        baseline = np.array(systems[first])
+        baseline, score = np.array(systems[first]), float(metric.corpus_score(systems[first]))
         swapped = np.random.default_rng(seed).integers(2, size=(samples, len(baseline)), dtype=bool)
-        outcomes = _observed(metric, systems)
+        outcomes = {first: Outcome(score)}
         for name in others:
-            statistics, outcome = np.array(systems[name]), outcomes[name]
+            statistics, own = np.array(systems[name]), float(metric.corpus_score(systems[name]))
             sides = (swapped @ baseline + ~swapped @ statistics, ~swapped @ baseline + swapped @ statistics)
             one, other = (np.array([metric.corpus_score(row) for row in side[:, None]]) for side in sides)
-            p_value = _p_value(np.abs(one - other) > abs(outcome.difference or 0), outcome.difference)
-            outcomes[name] = Outcome(outcome.score, outcome.difference, p_value)
+            difference = own - score
+            extreme = np.abs(one - other) > abs(difference)
+            outcomes[name] = Outcome(own, difference, _p_value(extreme) if difference else 1.0)
         return Comparison(samples, metric.signature(seed=seed, ar=samples), outcomes)
 
 
@@ -214,15 +188,15 @@ class SignTest(SignificanceTest):
     samples = 1
 
     def compare(self, metric: Metric, systems: Mapping[str, Statistics], samples: int, seed: int) -> Comparison:
-        """See :meth:`SignificanceTest.compare`; the number of samples is that of the segments."""
+        """Replaces single segments; the number of samples is that of the segments."""
         rows = {name: np.array(statistics, dtype=np.float64) for name, statistics in systems.items()}
-        baseline = next(iter(rows))
+        first, *others = rows
         scores = {name: metric.score(of_system.sum(0).tolist()) for name, of_system in rows.items()}
-        outcomes = {baseline: Outcome(scores[baseline])}
-        for name in [name for name in rows if name != baseline]:
-            p_value = sign_p_value(metric, rows[baseline], rows[name])
-            outcomes[name] = Outcome(scores[name], scores[name] - scores[baseline], p_value)
-        return Comparison(len(rows[baseline]), metric.signature(test="signs"), outcomes)
+        outcomes = {first: Outcome(scores[first])}
+        for name in others:
+            p_value = sign_p_value(metric, rows[first], rows[name])
+            outcomes[name] = Outcome(scores[name], scores[name] - scores[first], p_value)
+        return Comparison(len(rows[first]), metric.signature(test="signs"), outcomes)
 
 
 def sign_p_value(metric: Metric, baseline: np.ndarray, system: np.ndarray) -> float:
@@ -242,56 +216,51 @@ def sign_p_value(metric: Metric, baseline: np.ndarray, system: np.ndarray) -> fl
     return float(binomtest(better, better + worse).pvalue) if better + worse else 1.0
 
 
-def _observed(metric: Metric, systems: Mapping[str, Statistics]) -> Dict[str, Outcome]:
-    """Scores and differences on the whole test set, by system."""
-    scores = {name: float(metric.corpus_score(statistics)) for name, statistics in systems.items()}
-    baseline = next(iter(scores))
-    return {
-        name: Outcome(score, None if name == baseline else score - scores[baseline]) for name, score in scores.items()
-    }
+def _p_value(extreme: np.ndarray) -> float:
+    """Share of extreme resamples, one added to both counts."""
+    return (int(extreme.sum()) + 1) / (len(extreme) + 1)
 
 
-def _p_value(extreme: np.ndarray, difference: Optional[float] = None) -> float:
-    """Share of extreme resamples, one added to both counts; 1 for equal scores, where sacreBLEU reports 0."""
-    return 1.0 if difference == 0 else (int(extreme.sum()) + 1) / (len(extreme) + 1)
+def _mean_and_margin(resampled: np.ndarray) -> Dict[str, float]:
+    from sacrebleu.significance import estimate_ci
+
+    mean, margin = map(float, estimate_ci(resampled))
+    return {"mean": mean, "margin": margin}
 
 
-def check_tests(
-    tests: Sequence[str], levels: Sequence[str], samples: Optional[int], seed: int, documents: int, sentences: int
-) -> None:
+_DEFAULTS = ", ".join(f"{name} {TESTS[name].samples:,}" for name in TESTS.names() if name != "signs")
+
+
+@dataclass(frozen=True)
+class ResamplingOptions(CheckedOptions):
+    """Options of significance tests."""
+
+    bootstrap_samples: Optional[int] = option(
+        None, f"resamples, or randomisation trials (default: {_DEFAULTS})", minimum=1
+    )
+    seed: int = option(SEED, "random seed of the tests", minimum=1)
+
+
+def check_tests(tests: Sequence[str], levels: Sequence[str], references: References) -> None:
     """Refuses tests over a single segment or document, for which every difference would be significant.
 
     Args:
         tests: names in ``TESTS``.
         levels: levels of the tested scores.
-        samples: number of resamples; None for the default.
-        seed: random seed.
-        documents, sentences: size of the test set.
+        references: test set.
 
     Raises:
-        InputError: numbers out of range, or a single segment or document.
+        InputError: a single segment or document.
     """
-    if samples is not None and samples < 1:
-        raise InputError(f"--bootstrap-samples {samples}: must be at least 1")
-    if seed < 1:
-        raise InputError(f"--seed {seed}: must be at least 1")
-    if tests and sentences < 2:
+    if tests and references.sentences < 2:
         raise InputError(f"--test {' '.join(tests)}: the test set has one sentence")
     if not tests or ("document" not in levels and not any(TESTS[test].resamples_documents for test in tests)):
         return
-    if documents < 2:
+    if references.documents < 2:
         remedy = "separate documents with empty lines in the references, or use --level sentence"
         raise InputError(f"--test {' '.join(tests)}: the test set has one document; {remedy}")
-    if documents < MIN_DOCUMENTS:
-        logger.warning(f"significance test over {documents} documents: p-values are too small with so few")
-
-
-def check_bootstrap(samples: int, seed: int) -> None:
-    """Raises :class:`InputError` for numbers out of range."""
-    if samples < 1:
-        raise InputError(f"--bootstrap-samples {samples}: must be at least 1")
-    if seed < 0:
-        raise InputError(f"--seed {seed}: must not be negative")
+    if references.documents < MIN_DOCUMENTS:
+        logger.warning(f"significance test over {references.documents} documents: p-values are too small with so few")
 
 
 def draw_documents(documents: int, samples: int, seed: int) -> np.ndarray:
@@ -299,40 +268,45 @@ def draw_documents(documents: int, samples: int, seed: int) -> np.ndarray:
     return np.random.default_rng(seed).multinomial(documents, np.full(documents, 1 / documents), size=samples)
 
 
-def interval_of_mean(
-    totals: Sequence[float],
-    documents: Sequence[Hashable],
-    samples: int,
-    seed: int,
-    counts: Optional[Sequence[float]] = None,
-) -> Interval:
-    """95 % interval of Σ totals / Σ counts by a bootstrap over documents; None if there is one document.
+@dataclass(frozen=True)
+class IntervalOptions(CheckedOptions):
+    """Options of intervals by a bootstrap over documents."""
 
-    Documents are numbered by first occurrence, so the interval does not depend on their names.
+    bootstrap_samples: int = option(1000, "resamples of intervals", minimum=1)
+    seed: int = option(1, "random seed", minimum=0)
 
-    Args:
-        totals: [n] value of each item.
-        documents: [n] document of each item.
-        samples: number of resamples.
-        seed: random seed.
-        counts: [n] weight of each item; 1 by default.
-    """
-    known = {document: number for number, document in enumerate(dict.fromkeys(documents))}
-    if len(known) < 2:
-        return None
-    numbers = np.array([known[document] for document in documents])
-    sums = np.bincount(numbers, weights=np.asarray(totals, dtype=float))  # [documents]
-    sizes = np.bincount(numbers, weights=None if counts is None else np.asarray(counts, dtype=float))
-    draws = draw_documents(len(known), samples, seed)
-    low, high = np.percentile((draws @ sums) / (draws @ sizes), [2.5, 97.5])
-    return float(low), float(high)
+    def describe(self) -> str:
+        """Settings, for the report."""
+        return f"documents, {self.bootstrap_samples:,} times, seed {self.seed}"
+
+    def of_mean(
+        self, totals: Sequence[float], documents: Sequence[Hashable], counts: Optional[Sequence[float]] = None
+    ) -> Interval:
+        """95 % interval of Σ totals / Σ counts; None if there is one document.
+
+        Documents are numbered by first occurrence, so the interval does not depend on their names.
+
+        Args:
+            totals: [n] value of each item.
+            documents: [n] document of each item.
+            counts: [n] weight of each item; 1 by default.
+        """
+        known = {document: number for number, document in enumerate(dict.fromkeys(documents))}
+        if len(known) < 2:
+            return None
+        numbers = np.array([known[document] for document in documents])
+        sums = np.bincount(numbers, weights=np.asarray(totals, dtype=float))  # [documents]
+        sizes = np.bincount(numbers, weights=None if counts is None else np.asarray(counts, dtype=float))
+        draws = draw_documents(len(known), self.bootstrap_samples, self.seed)
+        low, high = np.percentile((draws @ sums) / (draws @ sizes), [2.5, 97.5])
+        return float(low), float(high)
 
 
 def format_interval(interval: Interval, form: str) -> str:
     """Table cell of an interval.
 
     Args:
-        interval: result of :func:`interval_of_mean`.
+        interval: 95 % interval.
         form: format string of its ends.
     """
     return "(one document)" if interval is None else " to ".join(map(form.format, interval))

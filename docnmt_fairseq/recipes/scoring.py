@@ -48,7 +48,7 @@ def text_scores(text: Sequence[str], reference: Sequence[str], tokenizer: str) -
         reference: lines of the reference.
         tokenizer: tokenizer of ``docnmt prepare``.
     """
-    return corpus_scores(text, reference, _bleu_tokenizer(tokenizer)).to_json()
+    return corpus_scores(text, reference, _bleu_tokenizer(tokenizer))
 
 
 def _bleu_tokenizer(tokenizer: str) -> Optional[str]:
@@ -110,7 +110,7 @@ def metric_scores(metrics: Mapping[str, Optional[Metric]], translation: Stream, 
         signature = metric.signature()
         for file, path in paths.items():
             signature = signature.replace(str(path), file)
-        scores[name] = {"score": metric.corpus_score(metric.statistics([translation])[0]), "signature": signature}
+        scores[name] = {"score": metric.corpus_score(metric.statistics(translation)), "signature": signature}
     return scores
 
 
@@ -124,7 +124,7 @@ def bleu_significance(references: References, baseline: Stream, translation: Str
         tokenizer: tokenizer of ``docnmt prepare``.
     """
     metric, test = Bleu(references, BleuOptions(tokenize=_bleu_tokenizer(tokenizer))), TESTS["documents"]()
-    statistics = dict(zip(("baseline", "model"), metric.statistics([baseline, translation])))
+    statistics = {"baseline": metric.statistics(baseline), "model": metric.statistics(translation)}
     comparison = test.compare(metric, statistics, test.samples, SEED)
     outcome = comparison.outcomes["model"]
     return {

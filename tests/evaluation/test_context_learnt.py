@@ -85,8 +85,8 @@ def cxmi(corpus, loaded):
 
 def test_model_with_context_is_accurate(corpus, conditional):
     report = accuracy(corpus, conditional)
-    assert all(figures.accuracy >= 0.95 for figures in report.groups["phenomenon"].values())
-    assert all(figures.accuracy >= 0.95 for figures in report.groups["distance"].values())
+    assert all(figures["accuracy"] >= 0.95 for figures in report.groups["phenomenon"].values())
+    assert all(figures["accuracy"] >= 0.95 for figures in report.groups["distance"].values())
 
 
 def test_sentence_level_model_is_at_chance(corpus, sentence_level):
@@ -95,8 +95,8 @@ def test_sentence_level_model_is_at_chance(corpus, sentence_level):
     ceiling = json.loads((corpus / "test.ceiling.json").read_text(encoding="utf-8"))["kinds"]
     for kind, figures in report.groups["phenomenon"].items():
         margin = ceiling[kind]["upper_bound"] - ceiling[kind]["accuracy"]
-        assert abs(figures.accuracy - figures.chance) < margin
-        assert figures.interval[0] <= figures.chance <= figures.interval[1]
+        assert abs(figures["accuracy"] - figures["chance"]) < margin
+        assert figures["interval"][0] <= figures["chance"] <= figures["interval"][1]
 
 
 def test_cxmi_is_positive_for_true_context_only(corpus, conditional):

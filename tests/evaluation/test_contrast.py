@@ -15,7 +15,7 @@ from docnmt_fairseq.evaluation.contrast import voita
 from docnmt_fairseq.evaluation.contrast.ctxpro import judge_translations
 from docnmt_fairseq.evaluation.contrast.items import ContrastItem, GenerationItem, ItemDocument
 from docnmt_fairseq.evaluation.contrast.report import build_report
-from docnmt_fairseq.evaluation.contrast.scoring import Answer, answer, outcome_of
+from docnmt_fairseq.evaluation.contrast.scoring import OUTCOMES, Answer, answer, outcome_of
 from docnmt_fairseq.evaluation.forced_decoding import ForcedDecoder
 from docnmt_fairseq.evaluation.tables import render
 from tests.support import toy
@@ -71,7 +71,7 @@ def test_constant_models_have_no_right_answers(data_bin):
     found = answer(make_items(), ForcedDecoder(loaded), codec)
     assert [one.outcome for one in found] == ["nan"] * 4
     report = build_report(found, {})
-    assert (report.overall.accuracy, report.overall.interval, report.overall.counts["nan"]) == (0, (0, 0), 4)
+    assert (report.overall["accuracy"], report.overall["interval"], report.overall["nan"]) == (0, [0, 0], 4)
     json.dumps(report.to_json(), allow_nan=False)
 
 
@@ -134,21 +134,23 @@ def normalising_codec(tmp_path):
 
 
 def test_bad_items_are_named(data_bin, normalising_codec):
-    codec = TextCodec(data_bin)
-    without_target = ContrastItem("here", ItemDocument("one", ("a", "b")), ({1: "a"}, {1: "b"}))
-    answer([without_target], ForcedDecoder(build(data_bin)), codec)
-    with pytest.raises(InputError, match=r"here: .*target-side"):
-        answer([without_target], ForcedDecoder(build(data_bin, *TARGET)), codec)
-    long = ContrastItem("here", ItemDocument("one", ("a",)), ({0: "a b c d e a b"}, {0: "b"}))
-    with pytest.raises(InputError, match="here: 8 target tokens"):
-        answer([long], ForcedDecoder(build(data_bin, "--max-target-positions", "6")), codec)
-    for source, target in ((("a", "", "b"), ("a", "a", "b")), (("a", "a", "b"), ("a", " ", "b"))):
-        with pytest.raises(InputError, match=r"film: (source|target) sentence 2"):
-            item = ContrastItem("here", ItemDocument("film", source, target), ({2: "a"}, {2: "b"}))
-            answer([item], ForcedDecoder(build(data_bin)), codec)
-    invisible = ContrastItem("here", ItemDocument("film", ("a", "\u200b", "b")), ({2: "a"}, {2: "b"}))
-    with pytest.raises(InputError, match="film: source sentence"):
-        answer([invisible], ForcedDecoder(build(data_bin)), normalising_codec)
+    plain, short, codec = build(data_bin), build(data_bin, "--max-target-positions", "6"), TextCodec(data_bin)
+    without_target = ContrastItem("here", ItemDocument("film", ("a", "b")), ({1: "a"}, {1: "b"}))
+    answer([without_target], ForcedDecoder(plain), codec)
+
+    def item(source, target, sentence="a"):
+        last = len(source) - 1
+        return ContrastItem("here", ItemDocument("film", source, target), ({last: sentence}, {last: "b"}))
+
+    for bad, model, used, name in (
+        (without_target, build(data_bin, *TARGET), codec, "here"),
+        (item(("a",), None, "a b c d e a b"), short, codec, "here"),
+        (item(("a", "", "b"), ("a", "a", "b")), plain, codec, "film"),
+        (item(("a", "a", "b"), ("a", " ", "b")), plain, codec, "film"),
+        (item(("a", "\u200b", "b"), None), plain, normalising_codec, "film"),
+    ):
+        with pytest.raises(InputError, match=f"{name}: "):
+            answer([bad], ForcedDecoder(model), used)
 
 
 def make_answers():
@@ -158,19 +160,19 @@ def make_answers():
 
 def test_report_by_attributes():
     report = build_report(make_answers(), {"model": "m"})
-    assert report.overall.accuracy == 0.5 and report.overall.chance == pytest.approx((3 / 2 + 1 / 3) / 4)
-    assert {value: accuracy.items for value, accuracy in report.groups["distance"].items()} == {1: 1, 2: 2, 3: 1}
-    assert report.groups["phenomenon"]["y"].counts == {"right": 1, "wrong": 0, "tie": 1, "nan": 0}
+    assert report.overall["accuracy"] == 0.5 and report.overall["chance"] == pytest.approx((3 / 2 + 1 / 3) / 4)
+    assert {value: figures["items"] for value, figures in report.groups["distance"].items()} == {1: 1, 2: 2, 3: 1}
+    assert [report.groups["phenomenon"]["y"][outcome] for outcome in OUTCOMES] == [1, 0, 1, 0]
     assert list(report.groups["phenomenon, distance"]) == ["x, 1", "x, 2", "y, 2", "y, 3"]
-    text, table = render(report.parts()), render(report.parts(), "markdown")
-    assert "By distance" in text and "**By distance**" in table and "| all | 50.0 % |" in table
-    assert "model: m" in text and "resampled: documents, 1,000 times, seed 1" in text
-    content = json.loads(json.dumps(report.to_json()))
-    assert [one["outcome"] for one in content["answers"]] == ["right", "wrong", "tie", "right"]
-    assert content["answers"][1]["scores"] == [-1.0, -2.0] and content["answers"][1]["distance"] == 2
     # Items of a single document have no interval.
-    assert report.groups["phenomenon"]["x"].interval is None and report.groups["phenomenon"]["y"].interval == (0, 1)
-    assert "| x | 50.0 % | (one document) |" in table
+    assert report.groups["phenomenon"]["x"]["interval"] is None
+    assert report.groups["phenomenon"]["y"]["interval"] == [0, 1]
+    table = render(report.parts(), "markdown")
+    assert "| all | 50.0 % |" in table and "**By distance**" in table and "| x | 50.0 % | (one document) |" in table
+    assert "model: m" in table and "resampled: documents, 1,000 times, seed 1" in table
+    answers = json.loads(json.dumps(report.to_json()))["answers"]
+    assert [one["outcome"] for one in answers] == ["right", "wrong", "tie", "right"]
+    assert answers[1]["scores"] == [-1.0, -2.0] and answers[1]["distance"] == 2
 
 
 def test_numbers_are_sorted_before_words():

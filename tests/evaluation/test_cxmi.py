@@ -247,8 +247,6 @@ def test_bad_test_sets(data_bin, files, test_set, loaded, tmp_path):
     write_lines(tmp_path / "one", ["a", "b"])
     with pytest.raises(InputError, match="one document"):
         measure(read_test_set(tmp_path / "one", tmp_path / "one", loaded, codec), ForcedDecoder(loaded))
-    with pytest.raises(InputError, match="--sentences -1"):
-        measure(test_set, ForcedDecoder(loaded), sentences=-1)
     small = build(data_bin, "--max-source-positions", "6", "--max-target-positions", "6")
     with pytest.raises(InputError, match=r"test.src:14: 8 tokens"):
         read_test_set(*files, small, codec)
@@ -274,7 +272,8 @@ def test_command(data_bin, files, tmp_path, capsys):
 
 
 @pytest.mark.parametrize(
-    "options", [["--bootstrap-samples", "0"], ["--seed", "-1"], ["--tokens", "-1"], ["--source", "x"]]
+    "options",
+    [["--bootstrap-samples", "0"], ["--seed", "-1"], ["--tokens", "-1"], ["--sentences", "-1"], ["--source", "x"]],
 )
 def test_bad_options(tmp_path, capsys, options):
     command = ["cxmi", "--path", str(tmp_path / "none.pt"), "--data", str(tmp_path), "--split", "test"]

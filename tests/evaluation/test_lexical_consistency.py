@@ -28,7 +28,7 @@ def make(source=SOURCE, references=(TRANSLATION,)):
 
 
 def test_pairs_of_a_word_within_its_document(package):
-    (rows,) = make().statistics([TRANSLATION])
+    rows = make().statistics(TRANSLATION)
     # bank: 1 of 3 pairs; river: 0 of 1; the third word of the last sentence is unaligned
     assert rows == [[1, 3], [0, 0], [0, 1], [0, 0]]
     assert make().corpus_score(rows) == 25 and make().score([0, 0]) == 0
@@ -37,7 +37,7 @@ def test_pairs_of_a_word_within_its_document(package):
 
 def test_alignment_does_not_depend_on_other_systems(package):
     other = [["x", "y"], ["z", ""]]
-    first, second = make(references=(TRANSLATION, other)).statistics([other, TRANSLATION])
+    first, second = map(make(references=(TRANSLATION, other)).statistics, (other, TRANSLATION))
     assert first == [[0, 0]] * 4 and second[0] == [1, 3]
     texts = [[target for _, target in seen] for seen in package.seen]
     lines = ["die bank die bank öffnet", "ein ufer", "bank öffnet", "fluss strom"]
@@ -60,7 +60,7 @@ def test_links_in_both_directions(monkeypatch):
 def test_missing_or_failing_eflomal(package, monkeypatch):
     monkeypatch.setattr(package.Aligner, "align", lambda *_, **__: None)
     with pytest.raises(InputError, match="eflomal"):
-        make().statistics([TRANSLATION])
+        make().statistics(TRANSLATION)
     monkeypatch.setitem(sys.modules, "eflomal", None)
     with pytest.raises(InputError, match="pip install"):
         make()

@@ -75,14 +75,14 @@ LEVELS = [
 def test_score_of_summed_rows_equals_score_of_the_documents(name, level):
     metric = make(name, level=level)
     other = MATERIAL.get(name, DEFAULT).systems["other"]
-    (rows,) = metric.statistics([at_level(other, level)])
+    rows = metric.statistics(at_level(other, level))
     counts = list(map(len, metric.test_set.lines))
     assert len(rows) == sum(counts) and len({len(row) for row in rows}) == 1
     assert metric.corpus_score(rows) == metric.score([sum(column) for column in zip(*rows)])
     chosen = [1, 3, 4]
     kept = [row for i in chosen for row in rows[sum(counts[:i]) : sum(counts[: i + 1])]]
     part = make(name, chosen, level)
-    expected = part.corpus_score(part.statistics([at_level([other[i] for i in chosen], level)])[0])
+    expected = part.corpus_score(part.statistics(at_level([other[i] for i in chosen], level)))
     assert metric.score([sum(column) for column in zip(*kept)]) == pytest.approx(expected, rel=1e-12)
     assert ("segments:documents" in metric.signature(more=1)) == (level == "document")
     assert "more:1" in metric.signature(more=1)
@@ -91,7 +91,7 @@ def test_score_of_summed_rows_equals_score_of_the_documents(name, level):
 @pytest.mark.parametrize("name", METRICS.names())
 def test_better_translations_score_better_in_every_test(name):
     metric, systems = make(name), MATERIAL.get(name, DEFAULT).systems
-    statistics = dict(zip(systems, metric.statistics(list(systems.values()))))
+    statistics = {name: metric.statistics(stream) for name, stream in systems.items()}
     base, other = map(metric.corpus_score, statistics.values())
     assert base != other or not metric.measures_quality
     assert not metric.measures_quality or (other < base) == metric.lower_is_better
@@ -175,7 +175,7 @@ def test_custom_metric(folder, capsys):
 
 def test_default_statistics_use_all_references():
     references = References(("one", "two"), [[["a b c", "d"]], [["a", "d e f"]]], None, [])
-    assert LengthError(references, LengthOptions()).statistics([[["x", "y z"]]]) == [[[1, 2], [2, 2]]]
+    assert LengthError(references, LengthOptions()).statistics([["x", "y z"]]) == [[1, 2], [2, 2]]
 
 
 def test_metric_selected_by_name_or_option(folder, capsys):

@@ -29,7 +29,7 @@ def make(name, language="de", **options):
 
 def score_of(name, lines, **options):
     metric = make(name, **options)
-    (rows,) = metric.statistics([[[lines[n - 1] for n in document] for document in metric.test_set.lines]])
+    rows = metric.statistics([[lines[n - 1] for n in document] for document in metric.test_set.lines])
     return rows, metric.corpus_score(rows)
 
 

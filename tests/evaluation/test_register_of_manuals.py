@@ -28,7 +28,7 @@ def read_rows(path):
 def score_of(name, references, streams, **options):
     kind = METRICS[name]
     metric = kind(references, kind.Options(register_language="de", **options))
-    return [metric.corpus_score(rows) for rows in metric.statistics(streams)]
+    return [metric.corpus_score(metric.statistics(stream)) for stream in streams]
 
 
 @pytest.mark.parametrize("split", ["test", "unseen", "valid"])

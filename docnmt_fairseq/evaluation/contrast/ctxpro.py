@@ -135,7 +135,7 @@ def translate(
         max_tokens: source tokens of a batch, context included.
     """
     texts = EncodedDocuments([item.document for item in items], ensemble, codec)
-    lines = [texts.line(item.document, item.line) for item in items]
+    lines = [texts.places[item.document, item.line] for item in items]
     task, dictionary = ensemble.task, ensemble.dictionaries[1]
     generator = task.build_generator(ensemble.models, search or GenerationConfig())
     on_gpu = next(ensemble.models[0].parameters()).is_cuda

@@ -3,7 +3,7 @@
 import logging
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Dict, List, Mapping, Optional, Tuple, Type, TypeVar, Union
+from typing import Any, List, Mapping, Optional, Tuple, Type, TypeVar, Union
 
 from docnmt_fairseq.boundaries import is_boundary
 from docnmt_fairseq.corpus.files import read_lines
@@ -133,21 +133,3 @@ def get_texts(entry: Any, name: str, where: str, count: Optional[int] = None) ->
     if count not in (None, len(values)) or not all(isinstance(value, str) and value.strip() for value in values):
         raise InputError(f"{where}: field '{name}' is {values!r}; expected {count or 'a list of'} texts")
     return values
-
-
-def concatenate(documents: List[ItemDocument]) -> Tuple[List[str], Dict[ItemDocument, int]]:
-    """Source of documents as delimited text, and the first line of each.
-
-    Raises:
-        InputError: an empty sentence, which would end its document.
-    """
-    lines: List[str] = []
-    starts: Dict[ItemDocument, int] = {}
-    for document in documents:
-        for side, sentences in (("source", document.source), ("target", document.target or ())):
-            empty = next((number for number, sentence in enumerate(sentences) if not sentence.strip()), None)
-            if empty is not None:
-                raise InputError(f"{document.name}: {side} sentence {empty + 1} is empty")
-        starts[document] = len(lines)
-        lines += [*document.source, ""]
-    return lines, starts

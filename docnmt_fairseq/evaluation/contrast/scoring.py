@@ -4,13 +4,11 @@ import math
 from dataclasses import dataclass
 from typing import Dict, List, Sequence, Tuple, Union
 
-from torch import Tensor
-
 from docnmt_fairseq.boundaries import is_boundary, levels_ended, paragraph_symbol
 from docnmt_fairseq.checkpoints import Ensemble
 from docnmt_fairseq.corpus.text_codec import TextCodec, token_ids
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.evaluation.contrast.items import ContrastItem, GenerationItem, ItemDocument, concatenate
+from docnmt_fairseq.evaluation.contrast.items import ContrastItem, GenerationItem, ItemDocument
 from docnmt_fairseq.evaluation.forced_decoding import ForcedDecoder, ScoringRequest, Tokens, as_tokens, last_of
 
 OUTCOMES = ("right", "wrong", "tie", "nan")
@@ -62,9 +60,11 @@ def answer(
     Raises:
         InputError: a set without the target-side context that the model needs, or too long sentences.
     """
-    source, requests = build_requests(items, decoder, codec)
+    texts = EncodedDocuments([item.document for item in items], decoder.ensemble, codec)
+    texts.target([sentence for item in items for candidate in item.candidates for sentence in candidate.values()])
+    requests = [[_requests(item, candidate, texts, decoder) for candidate in item.candidates] for item in items]
     flat = [request for of_item in requests for of_candidate in of_item for request in of_candidate]
-    scored = iter(decoder.score(source, flat))
+    scored = iter(decoder.score(texts.source, flat))
     answers = []
     for item, of_item in zip(items, requests):
         scores = []
@@ -76,18 +76,6 @@ def answer(
     return answers
 
 
-def build_requests(
-    items: Sequence[ContrastItem], decoder: ForcedDecoder, codec: TextCodec
-) -> Tuple[List[Tensor], List[List[List[ScoringRequest]]]]:
-    """Documents of the items as delimited tokens, and the requests by item, candidate and judged sentence."""
-    texts = EncodedDocuments([item.document for item in items], decoder.ensemble, codec)
-    texts.target([sentence for item in items for candidate in item.candidates for sentence in candidate.values()])
-    requests = [
-        [_candidate_requests(item, number, texts, decoder) for number in range(len(item.candidates))] for item in items
-    ]
-    return texts.source, requests
-
-
 class EncodedDocuments:
     """Documents of items as tokens: the source as one delimited text, and each target sentence encoded once.
 
@@ -95,26 +83,30 @@ class EncodedDocuments:
         documents: of the items, one object per document.
         ensemble: models with dictionaries; paragraph boundaries are dropped if these lack ``<p>``.
         codec: text to tokens.
+
+    Raises:
+        InputError: an empty sentence, which would end its document.
     """
 
     def __init__(self, documents: Sequence[ItemDocument], ensemble: Ensemble, codec: TextCodec):
         self.codec, self.dictionary = codec, ensemble.dictionaries[1]
-        lines, self.starts = concatenate(list(dict.fromkeys(documents)))
-        dictionary = ensemble.dictionaries[0]
-        has_paragraphs = paragraph_symbol(dictionary) is not None
-        kept = [number for number, line in enumerate(lines) if has_paragraphs or not levels_ended(line)]
-        self.place = {number: place for place, number in enumerate(kept)}  # by line of the documents
-        self.source = token_ids(codec.encode_lines(0, [lines[number] for number in kept]), dictionary)
-        for number, tokens in zip(kept, self.source):  # an empty line would end the document
-            if len(tokens) < 2 and not is_boundary(lines[number]):
-                owners = [document for document in self.starts if self.starts[document] <= number]
-                name = max(owners, key=self.starts.__getitem__).name
-                raise InputError(f"{name}: source sentence '{lines[number]}' has no tokens")
+        has_paragraphs = paragraph_symbol(ensemble.dictionaries[0]) is not None
+        self.places: Dict[Tuple[ItemDocument, int], int] = {}  # line in the text by document and its line
+        lines: List[str] = []
+        for document in dict.fromkeys(documents):
+            for side, sentences in (("source", document.source), ("target", document.target or ())):
+                if not all(sentence.strip() for sentence in sentences):
+                    raise InputError(f"{document.name}: empty {side} sentence")
+            for number, line in enumerate(document.source):
+                if has_paragraphs or not levels_ended(line):
+                    self.places[document, number] = len(lines)
+                    lines.append(line)
+            lines.append("")
+        self.source = token_ids(codec.encode_lines(0, lines), ensemble.dictionaries[0])
+        for (document, _), place in self.places.items():
+            if len(self.source[place]) < 2:
+                raise InputError(f"{document.name}: source sentence '{lines[place]}' has no tokens")
         self.encoded: Dict[str, Tokens] = {}
-
-    def line(self, document: ItemDocument, line: int) -> int:
-        """Line number in the text of a line of a document."""
-        return self.place[self.starts[document] + line]
 
     def target(self, sentences: Sequence[str]) -> List[Tokens]:
         """Tokens of target sentences."""
@@ -123,26 +115,23 @@ class EncodedDocuments:
         return [self.encoded[sentence] for sentence in sentences]
 
 
-def _candidate_requests(
-    item: ContrastItem, candidate: int, texts: EncodedDocuments, decoder: ForcedDecoder
+def _requests(
+    item: ContrastItem, candidate: Dict[int, str], texts: EncodedDocuments, decoder: ForcedDecoder
 ) -> List[ScoringRequest]:
     """Requests for the sentences of a candidate, after the other sentences of the document's target."""
-    chosen, document = item.candidates[candidate], item.document
-    limit = decoder.target_sentences
+    document, limit = item.document, decoder.target_sentences
     if limit and document.target is None:
         raise InputError(f"{item.name}: the model uses target-side context, which this set does not have")
-    lines = [""] * len(document.source) if document.target is None else list(document.target)
-    for line, sentence in chosen.items():
+    lines = list(document.target or [""] * len(document.source))
+    for line, sentence in candidate.items():
         lines[line] = sentence
     requests = []
     for line in item.lines:
         before = [sentence for sentence in lines[:line] if not is_boundary(sentence)]
-        *previous, target = texts.target([*last_of(before, limit), chosen[line]])
-        source = texts.source[texts.line(document, line)]
-        for side, tokens, longest in zip(("source", "target"), (len(source), len(target)), decoder.longest):
-            if tokens > longest:
-                raise InputError(f"{item.name}: {tokens} {side} tokens; the model's limit is {longest}")
-            if tokens < 2:
-                raise InputError(f"{item.name}: {side} sentence without tokens")
-        requests.append(ScoringRequest(texts.line(document, line), target, tuple(previous)))
+        *previous, target = texts.target([*last_of(before, limit), candidate[line]])
+        place = texts.places[document, line]
+        for side, tokens, longest in zip(("source", "target"), (texts.source[place], target), decoder.longest):
+            if not 2 <= len(tokens) <= longest:
+                raise InputError(f"{item.name}: {len(tokens)} {side} tokens; the model takes 2 to {longest}")
+        requests.append(ScoringRequest(place, target, tuple(previous)))
     return requests

@@ -4,7 +4,6 @@ A metric is a class in a file of this folder, registered under its command line 
 package, so they import their libraries only when they are used.
 """
 
-from abc import ABC, abstractmethod
 from dataclasses import asdict, dataclass
 from typing import ClassVar, Dict, List, Optional, Sequence, Type
 
@@ -25,14 +24,15 @@ class MetricOptions(CheckedOptions):
     """
 
 
-class Metric(ABC):
+class Metric:
     """Scores translations of one test set.
 
     Every segment, a sentence or a document, has a row of sufficient statistics, and the score of a set of segments is a
-    function of the sum of their rows. Significance tests resample segments or documents from these rows.
+    function of the sum of their rows. Significance tests resample segments or documents from these rows. Subclasses
+    define :meth:`segment_statistics` or :meth:`statistics`, and :meth:`score` unless it is a percentage.
 
     Class attributes:
-        title: name in tables ("d-" is prepended at document level).
+        title: name in tables.
         help: description in one line.
         Options: dataclass of the options.
         enabled_by: option that selects the metric in addition to ``--metrics``.
@@ -65,26 +65,29 @@ class Metric(ABC):
         if self.needs_source and test_set.source is None:
             raise InputError(f"{self.title}: requires --source")
 
-    def statistics(self, translations: Sequence[Stream]) -> List[Statistics]:
-        """Statistics of each translation, [segments, sums].
-
-        Args:
-            translations: documents and sentences as in the test set.
-        """
-        references = list(zip(*map(segments, self.test_set.streams)))
-        return [list(map(self.segment_statistics, segments(one), references)) for one in translations]
+    def statistics(self, translation: Stream) -> Statistics:
+        """Statistics of a translation with the documents and sentences of the test set, [segments, sums]."""
+        return list(map(self.segment_statistics, segments(translation), zip(*map(segments, self.test_set.streams))))
 
     def segment_statistics(self, translation: str, references: Sequence[str]) -> List[float]:
         """Statistics of one segment, [sums]; called by the default :meth:`statistics`."""
         raise NotImplementedError
 
-    @abstractmethod
     def score(self, sums: Sequence[float]) -> float:
-        """Score of a set of segments, from the sum of their statistics."""
+        """Score of a set of segments from the sum of their statistics; by default the first in percent of the second.
+
+        An empty resample scores 0.
+        """
+        return 100 * sums[0] / sums[1] if sums[1] else 0.0
 
     def corpus_score(self, statistics: Statistics) -> float:
         """Score of all segments."""
         return self.score([sum(column) for column in zip(*statistics)])
+
+    @property
+    def name(self) -> str:
+        """Title with the level: "d-BLEU" scores documents."""
+        return f"d-{self.title}" if self.test_set.level == "document" else self.title
 
     def signature(self, **details: object) -> str:
         """Reproducibility signature in the format of sacreBLEU.
@@ -103,8 +106,3 @@ class Metric(ABC):
 
 
 METRICS: Registry[Metric] = Registry("metric")
-
-
-def percent(part: float, whole: float) -> float:
-    """Ratio in percent; 0 for an empty resample."""
-    return 100 * part / whole if whole else 0.0

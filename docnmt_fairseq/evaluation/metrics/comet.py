@@ -53,23 +53,8 @@ class Comet(Metric):
         super().__init__(test_set, options)
         self.model = load_model(options)
 
-    def statistics(self, translations: Sequence[Stream]) -> List[Statistics]:
+    def statistics(self, translation: Stream) -> Statistics:
         """Score and 1 for each sentence."""
-        return [[[score, 1.0] for score in self._sentence_scores(one)] for one in translations]
-
-    def score(self, sums: Sequence[float]) -> float:
-        """See :meth:`Metric.score`."""
-        return sums[0] / sums[1]
-
-    def format_signature(self, details: Dict[str, object]) -> str:
-        """See :meth:`Metric.format_signature`."""
-        about: Dict[str, object] = {"model": self.options.comet, "context": self.options.comet_context}
-        if self.options.comet_context:
-            about["context-from"] = self.options.comet_context_from
-        about.update(ref=f"1 of {len(self.test_set.streams)}", version=_version())
-        return "|".join(f"{name}:{value}" for name, value in {**about, **details}.items())
-
-    def _sentence_scores(self, translation: Stream) -> List[float]:
         options, source, reference = self.options, self.test_set.source or [], self.test_set.streams[0]
         separator = self.model.encoder.tokenizer.sep_token
         sides = {
@@ -80,7 +65,23 @@ class Comet(Metric):
         texts = {key: with_context(*side, options.comet_context, separator) for key, side in sides.items()}
         samples = [dict(zip(texts, of_sentence)) for of_sentence in zip(*texts.values())]
         found = self.model.predict(samples, batch_size=options.comet_batch_size, gpus=options.gpus, progress_bar=False)
-        return [float(score) for score in found.scores]
+        return [[float(score), 1.0] for score in found.scores]
+
+    def score(self, sums: Sequence[float]) -> float:
+        """Mean of the sentences."""
+        return sums[0] / sums[1]
+
+    def format_signature(self, details: Dict[str, object]) -> str:
+        """Signature with the model, its context and the version of COMET."""
+        try:
+            installed = version("unbabel-comet")
+        except PackageNotFoundError:
+            installed = "unknown"
+        about: Dict[str, object] = {"model": self.options.comet, "context": self.options.comet_context}
+        if self.options.comet_context:
+            about["context-from"] = self.options.comet_context_from
+        about.update(ref=f"1 of {len(self.test_set.streams)}", version=installed)
+        return "|".join(f"{name}:{value}" for name, value in {**about, **details}.items())
 
 
 def load_model(options: CometOptions) -> Any:
@@ -124,10 +125,3 @@ def with_context(sentences: Stream, context: Stream, size: int, separator: str) 
         for document, previous in zip(sentences, context)
         for i, sentence in enumerate(document)
     ]
-
-
-def _version() -> str:
-    try:
-        return version("unbabel-comet")
-    except PackageNotFoundError:
-        return "unknown"

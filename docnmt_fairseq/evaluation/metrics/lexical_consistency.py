@@ -13,7 +13,7 @@ from typing import Any, Dict, Iterable, List, Sequence, Set, Tuple
 
 from docnmt_fairseq.corpus.files import read_lines
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.evaluation.metrics.base import METRICS, Metric, MetricOptions, Statistics, percent
+from docnmt_fairseq.evaluation.metrics.base import METRICS, Metric, MetricOptions, Statistics
 from docnmt_fairseq.evaluation.texts import References, Stream, segments
 from docnmt_fairseq.evaluation.words import words_of
 
@@ -48,11 +48,8 @@ class LexicalConsistency(Metric):
         self.source = [[words_of(sentence) for sentence in document] for document in test_set.source or []]
         self.content = content_words(self.source)
 
-    def statistics(self, translations: Sequence[Stream]) -> List[Statistics]:
+    def statistics(self, translation: Stream) -> Statistics:
         """Pairs with the same translation and all pairs, in the row of the first sentence of each document."""
-        return list(map(self._statistics, translations))
-
-    def _statistics(self, translation: Stream) -> Statistics:
         target = [words_of(sentence) for sentence in segments(translation)]
         references = [words_of(sentence) for stream in self.test_set.streams for sentence in segments(stream)]
         source = list(chain.from_iterable(self.source))
@@ -71,13 +68,13 @@ class LexicalConsistency(Metric):
         same = sum(comb(count, 2) for counts in translations.values() for count in counts.values())
         return [float(same), float(sum(comb(counts.total(), 2) for counts in translations.values()))]
 
-    def score(self, sums: Sequence[float]) -> float:
-        """See :meth:`Metric.score`."""
-        return percent(sums[0], sums[1])
-
     def format_signature(self, details: Dict[str, object]) -> str:
-        """See :meth:`Metric.format_signature`."""
-        return super().format_signature({"aligner": aligner_name(), **details})
+        """Signature with the aligner."""
+        try:
+            aligner = f"eflomal-{version('eflomal')}"
+        except PackageNotFoundError:
+            aligner = "eflomal"
+        return super().format_signature({"aligner": aligner, **details})
 
 
 def content_words(documents: Sequence[Sequence[Words]]) -> Set[str]:
@@ -117,14 +114,6 @@ def align(source: Sequence[Words], target: Sequence[Words]) -> List[Dict[int, in
     if any(len(lines) != len(source) for lines in links):  # eflomal does not report its exit status
         raise InputError("eflomal did not align all sentences; check that its program eflomal-align runs")
     return [_intersection(forward, reverse) for forward, reverse in zip(*links)]
-
-
-def aligner_name() -> str:
-    """Name and version of the aligner."""
-    try:
-        return f"eflomal-{version('eflomal')}"
-    except PackageNotFoundError:
-        return "eflomal"
 
 
 def _intersection(forward: str, reverse: str) -> Dict[int, int]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Dict, FrozenSet, List, Optional, Sequence, Tuple
 
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.evaluation.metrics.base import METRICS, Metric, MetricOptions, percent
+from docnmt_fairseq.evaluation.metrics.base import METRICS, Metric, MetricOptions
 from docnmt_fairseq.evaluation.texts import References, segments
 from docnmt_fairseq.evaluation.words import WORD, may_begin_sentence, words_of
 from docnmt_fairseq.options import option
@@ -71,11 +71,11 @@ class Pronouns(Metric):
         return [float(counts.total()) for counts in (found & wanted, found, wanted)]
 
     def score(self, sums: Sequence[float]) -> float:
-        """See :meth:`Metric.score`."""
-        return percent(2 * sums[0], sums[1] + sums[2])
+        """F1 in percent."""
+        return super().score([2 * sums[0], sums[1] + sums[2]])
 
     def format_signature(self, details: Dict[str, object]) -> str:
-        """See :meth:`Metric.format_signature`."""
+        """Signature with the treatment of case."""
         return super().format_signature({"case": "mixed" if self.polite else "lc", **details})
 
     def _counts(self, sentence: str) -> "Counter[str]":

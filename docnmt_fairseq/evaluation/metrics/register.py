@@ -7,7 +7,7 @@ from typing import Dict, List, Optional, Sequence
 
 from docnmt_fairseq.corpus.files import read_lines
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.evaluation.metrics.base import METRICS, Metric, MetricOptions, Statistics, percent
+from docnmt_fairseq.evaluation.metrics.base import METRICS, Metric, MetricOptions, Statistics
 from docnmt_fairseq.evaluation.register_rules import RULES, RegisterRule
 from docnmt_fairseq.evaluation.texts import References, Stream, segments
 from docnmt_fairseq.options import option
@@ -61,19 +61,15 @@ class RegisterAccuracy(RegisterMetric):
         path = options.register_labels
         self.labels = labels_of(test_set, self.rule, None if path is None else Path(path))
 
-    def statistics(self, translations: Sequence[Stream]) -> List[Statistics]:
+    def statistics(self, translation: Stream) -> Statistics:
         """0 or 1 for each sentence: correct register, any register shown, labelled."""
-        return [list(map(self._row, segments(one), self.labels)) for one in translations]
+        return list(map(self._row, segments(translation), self.labels))
 
     def _row(self, translation: str, label: Optional[str]) -> List[float]:
         if label is None:
             return [0.0, 0.0, 0.0]
         found = self.rule.register_of(translation)
         return [float(found == label), float(found is not None), 1.0]
-
-    def score(self, sums: Sequence[float]) -> float:
-        """See :meth:`Metric.score`."""
-        return percent(sums[0], sums[1])
 
 
 @METRICS.register("register-of-all")
@@ -84,8 +80,8 @@ class RegisterOfAll(RegisterAccuracy):
     help = "correct second person, of all labelled sentences"
 
     def score(self, sums: Sequence[float]) -> float:
-        """See :meth:`Metric.score`."""
-        return percent(sums[0], sums[2])
+        """Percentage of the labelled sentences."""
+        return super().score([sums[0], sums[2]])
 
 
 @METRICS.register("register-consistency")
@@ -101,19 +97,15 @@ class RegisterConsistency(RegisterMetric):
     help = "documents in one second person, of those that show one twice (--register-language)"
     measures_quality = False
 
-    def statistics(self, translations: Sequence[Stream]) -> List[Statistics]:
+    def statistics(self, translation: Stream) -> Statistics:
         """0 or 1 in the row of the first sentence of each document: single register, register shown twice."""
-        return [[row for document in one for row in self._rows(document)] for one in translations]
-
-    def _rows(self, document: Sequence[str]) -> Statistics:
-        found = [self.rule.register_of(sentence, unambiguous_only=True) for sentence in document]
-        shown = [register for register in found if register is not None]
-        first = [float(len(shown) > 1 and len(set(shown)) == 1), float(len(shown) > 1)]
-        return [first, *([0.0, 0.0] for _ in document[1:])]
-
-    def score(self, sums: Sequence[float]) -> float:
-        """See :meth:`Metric.score`."""
-        return percent(sums[0], sums[1])
+        rows: Statistics = []
+        for document in translation:
+            found = [self.rule.register_of(sentence, unambiguous_only=True) for sentence in document]
+            shown = [register for register in found if register is not None]
+            rows.append([float(len(shown) > 1 and len(set(shown)) == 1), float(len(shown) > 1)])
+            rows += [[0.0, 0.0] for _ in document[1:]]
+        return rows
 
 
 def labels_of(references: References, rule: RegisterRule, path: Optional[Path]) -> List[Optional[str]]:

@@ -1,10 +1,10 @@
 """BLEU, chrF and TER by sacreBLEU.
 
-sacreBLEU's ``corpus_score`` extracts the statistics of segments and computes the score of their sum. These two steps
-have no public names; they are called in this file only.
+sacreBLEU's ``corpus_score`` extracts the statistics of segments and computes the score of their sum; the names of these
+two steps are not public.
 """
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Dict, List, Optional, Sequence
 
@@ -18,37 +18,33 @@ if TYPE_CHECKING:
 
 LOWERCASE = "ignore case"
 SMOOTHING = Choices(("exp", "none", "floor", "add-k"))
-LibraryReferences = Optional[Sequence[Sequence[str]]]
 
 
-class SacrebleuMetric(Metric):
+class SacrebleuMetric(Metric, ABC):
     """Adapter for sacreBLEU's metrics; subclasses implement ``make``."""
 
     def __init__(self, test_set: References, options: MetricOptions):
         super().__init__(test_set, options)
-        self.library = self.make(None)
-        self.library.num_refs = len(test_set.streams)  # set by sacreBLEU when it reads references
+        self.library = self.make([segments(stream) for stream in test_set.streams])
 
     @abstractmethod
-    def make(self, references: LibraryReferences) -> "LibraryMetric":
+    def make(self, references: List[List[str]]) -> "LibraryMetric":
         """Creates the library's metric, which caches the statistics of these references."""
 
-    def statistics(self, translations: Sequence[Stream]) -> List[Statistics]:
-        """See :meth:`Metric.statistics`."""
-        # A new instance, so that the cached n-grams of the references are freed afterwards.
-        library = self.make([segments(stream) for stream in self.test_set.streams])
-        return [library._extract_corpus_statistics(segments(one), None) for one in translations]
+    def statistics(self, translation: Stream) -> Statistics:
+        """Statistics of sacreBLEU."""
+        return self.library._extract_corpus_statistics(segments(translation), None)
 
     def score(self, sums: Sequence[float]) -> float:
-        """See :meth:`Metric.score`."""
+        """Score of sacreBLEU."""
         return self.library._compute_score_from_stats(list(sums)).score
 
     def corpus_score(self, statistics: Statistics) -> float:
-        """See :meth:`Metric.corpus_score`."""
+        """Score of sacreBLEU."""
         return self.library._aggregate_and_compute(statistics).score
 
     def format_signature(self, details: Dict[str, object]) -> str:
-        """See :meth:`Metric.format_signature`."""
+        """Signature of sacreBLEU, followed by the details."""
         signature = self.library.get_signature()
         for name, value in details.items():
             signature.update(name, value)
@@ -79,8 +75,8 @@ class Bleu(SacrebleuMetric):
     options: BleuOptions
     effective_order: ClassVar[bool] = False
 
-    def make(self, references: LibraryReferences) -> "LibraryMetric":
-        """See :meth:`SacrebleuMetric.make`."""
+    def make(self, references: List[List[str]]) -> "LibraryMetric":
+        """Creates the metric of sacreBLEU."""
         from sacrebleu.metrics.bleu import BLEU
 
         tokenize = self.options.tokenize
@@ -122,8 +118,8 @@ class Chrf(SacrebleuMetric):
     options: ChrfOptions
     word_order: ClassVar[int] = 0
 
-    def make(self, references: LibraryReferences) -> "LibraryMetric":
-        """See :meth:`SacrebleuMetric.make`."""
+    def make(self, references: List[List[str]]) -> "LibraryMetric":
+        """Creates the metric of sacreBLEU."""
         from sacrebleu.metrics.chrf import CHRF
 
         return CHRF(word_order=self.word_order, lowercase=self.options.lowercase, references=references)
@@ -147,8 +143,8 @@ class Ter(SacrebleuMetric):
     lower_is_better = True
     case_sensitive: ClassVar[bool] = False
 
-    def make(self, references: LibraryReferences) -> "LibraryMetric":
-        """See :meth:`SacrebleuMetric.make`."""
+    def make(self, references: List[List[str]]) -> "LibraryMetric":
+        """Creates the metric of sacreBLEU."""
         from sacrebleu.metrics.ter import TER
 
         return TER(case_sensitive=self.case_sensitive, references=references)

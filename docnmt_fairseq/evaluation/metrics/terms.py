@@ -3,11 +3,11 @@
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Dict, List, Optional, Sequence, Tuple
+from typing import Dict, List, Optional, Tuple
 
 from docnmt_fairseq.corpus.files import read_lines
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.evaluation.metrics.base import METRICS, Metric, MetricOptions, Statistics, percent
+from docnmt_fairseq.evaluation.metrics.base import METRICS, Metric, MetricOptions, Statistics
 from docnmt_fairseq.evaluation.texts import References, Stream, segments
 from docnmt_fairseq.evaluation.words import whole_words
 from docnmt_fairseq.options import option
@@ -49,18 +49,14 @@ class Terms(Metric):
         if not any(self.required):
             raise InputError(f"{options.terms}: none of these {len(terms)} terms is in the source; check the languages")
 
-    def statistics(self, translations: Sequence[Stream]) -> List[Statistics]:
+    def statistics(self, translation: Stream) -> Statistics:
         """Correctly translated and all term occurrences of each sentence."""
-        return [list(map(self._row, segments(one), self.required)) for one in translations]
+        return list(map(self._row, segments(translation), self.required))
 
     def _row(self, translation: str, required: Dict[str, int]) -> List[float]:
         text = _normalise(translation)
         correct = sum(min(count, len(self.forms[term].findall(text))) for term, count in required.items())
         return [float(correct), float(sum(required.values()))]
-
-    def score(self, sums: Sequence[float]) -> float:
-        """See :meth:`Metric.score`."""
-        return percent(sums[0], sums[1])
 
 
 def read_terms(path: Path) -> Dict[str, Tuple[str, ...]]:
