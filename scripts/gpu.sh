@@ -23,7 +23,7 @@ use_packed() {
         mv "$text.part" "$text"
     fi
     if [ -d "$text" ]; then
-        given+=(--raw "$text/raw" --prepared "$text/recipe" --data "$text/recipe/data/data-bin")
+        given+=(--raw "$text/raw" --prepared "$text/recipe")
     fi
     export PYTHONPATH=$site:$ROOT${PYTHONPATH:+:$PYTHONPATH} PATH=$packed/bin:$PATH DOCNMT_INSTALLED=1
     mkdir -p "$packed/bin"

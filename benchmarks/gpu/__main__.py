@@ -28,9 +28,12 @@ def parser_of() -> argparse.ArgumentParser:
     stages = [*STAGES.names(), REPORT]
     parser.add_argument("stages", nargs="+", choices=stages, metavar="STAGE", help=", ".join(stages))
     parser.add_argument("--output", type=Path, default=Path("work/gpu"), help="output folder (default: work/gpu)")
-    parser.add_argument("--data", type=Path, help="data-bin for training (default: artificial text)")
     parser.add_argument("--raw", type=Path, help="text of the recipe en_de_manuals, for real-text")
-    parser.add_argument("--prepared", type=Path, help="prepared output of that recipe (default: real-text prepares it)")
+    parser.add_argument(
+        "--prepared",
+        type=Path,
+        help="prepared output of that recipe (default: artificial text; real-text prepares --raw)",
+    )
     parser.add_argument("--pack", type=Path, default=Path("work/gpu-pack"), help="folder of packed files")
     parser.add_argument("--minutes", type=float, help="time limit per stage (default: that of the stage)")
     parser.add_argument("--dry-run", action="store_true", help="tiny sizes, on a CPU if there is no GPU")
@@ -42,7 +45,7 @@ def main(argv: list[str] | None = None) -> int:
     args = parser_of().parse_args(argv)
     docnmt_fairseq.register()
     args.output.mkdir(parents=True, exist_ok=True)
-    setting = Setting(args.output, args.dry_run, args.data, args.raw, args.prepared, args.pack)
+    setting = Setting(args.output, args.dry_run, args.raw, args.prepared, args.pack)
     failures = 0
     for name in args.stages:
         if name == REPORT:

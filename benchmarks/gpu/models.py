@@ -18,7 +18,6 @@ from benchmarks.gpu.stage import STAGES, Figures, Point, Setting, Stage
 from benchmarks.lib.reporting import ROOT
 from benchmarks.lib.systems import System
 from benchmarks.speed.generation_speed import Translator
-from docnmt_fairseq import cli
 
 BASE, TINY = {"layers": 6, "width": 512, "ffn": 2048, "heads": 8}, {"layers": 2, "width": 16, "ffn": 16, "heads": 2}
 SYSTEMS = ("stock", "sentence", "conditional", "tree", "memory-3", "han")
@@ -32,14 +31,9 @@ LONGEST, NAME = 12, 60  # kernels in the report, characters of their names
 
 def arguments(setting: Setting, tokens: int, more: list[str]) -> Namespace:
     """Returns options of :mod:`benchmarks.lib.systems`: a model of base size, tiny in a dry run."""
-    data, made = setting.data, setting.output / "artificial"
-    if data is None:
-        words = ["recipe", "en_de_small", "--smoke", "--until", "prepare", "--output", str(made), "--workers", "1"]
-        if cli.main(words):
-            raise RuntimeError(f"{made}: artificial text could not be prepared")
-        data = made / "data" / "data-bin"
+    data = setting.text() / "data" / "data-bin"
     logging.disable(logging.INFO)
-    more = [*more, "--share-all-embeddings"] if setting.data is not None else more
+    more = [*more, "--share-all-embeddings"]
     sizes = TINY if setting.dry else BASE
     device = setting.device.type
     return Namespace(data_bin=str(data), max_tokens=tokens, dropout=0.1, seed=1, device=device, more=more, **sizes)

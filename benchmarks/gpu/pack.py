@@ -8,8 +8,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import nullcontext
 from pathlib import Path
 
-from benchmarks.gpu.real_text import RECIPE
-from benchmarks.gpu.stage import STAGES, Figures, Point, Setting, Stage
+from benchmarks.gpu.stage import RECIPE, STAGES, Figures, Point, Setting, Stage
 from benchmarks.lib.reporting import ROOT
 from docnmt_fairseq import cli
 
@@ -75,7 +74,7 @@ def wheels(setting: Setting) -> Figures:
 
 def prepared(raw: Path, output: Path) -> Figures:
     """Prepares the data of the recipe and returns its MB."""
-    code = cli.main(["recipe", RECIPE, "--raw", str(raw), "--until", "prepare", "--output", str(output)])
+    code = cli.main(["recipe", RECIPE, "--raw", str(raw), "--stop-after", "prepare", "--output", str(output)])
     if code:
         raise RuntimeError(f"{raw}: preparation failed")
     return {"MB": size(output)}

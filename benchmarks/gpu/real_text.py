@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
-from benchmarks.gpu.stage import STAGES, Figures, Point, Setting, Stage
+from benchmarks.gpu.stage import RECIPE, STAGES, Figures, Point, Setting, Stage
 from benchmarks.lib.reporting import ROOT
 from docnmt_fairseq.corpus.files import read_lines
 from docnmt_fairseq.files import read_json
@@ -21,7 +21,7 @@ from docnmt_fairseq.recipes.processes import PLUGIN
 from docnmt_fairseq.recipes.results import ResultFiles
 from docnmt_fairseq.recipes.training import BEST
 
-RECIPE, SEED = "en_de_manuals_gpu", 1
+SEED = 1
 TOGETHER = ("train", "translate", "probe")  # steps of all models at the same time: a single one leaves the GPU idle
 TRUE, CXMI = "true", "cxmi"
 TOKENS = 16_384  # batch of translation
@@ -37,7 +37,7 @@ class RealText(Stage):
     def points(self, setting: Setting) -> Iterator[Point]:
         """Yields names and measuring functions."""
         dataset = read_dataset_config(named_recipes()[RECIPE])
-        names = dataset.models[:2] if setting.dry else dataset.models
+        names = ["conditional"] if setting.dry else dataset.models
         yield "start", partial(started, setting, names[0])
         for step in TOGETHER:
             yield step, partial(side_by_side, setting, names, step)
@@ -73,8 +73,8 @@ def wait_for(running: dict[str, "subprocess.Popen[str]"]) -> None:
 def started(setting: Setting, name: str) -> Figures:
     """Trains the start; returns its seconds, including preparation without --prepared."""
     begin, output = time.monotonic(), setting.output / "recipe"
-    if setting.prepared is not None and not output.exists():
-        linked(setting.prepared, output)
+    if (setting.prepared or setting.dry) and not output.exists():
+        linked(setting.text(), output)
     wait_for({"start": start_recipe(setting, output, name, "start")})
     return {"seconds": time.monotonic() - begin}
 

@@ -10,8 +10,10 @@ from typing import Any
 import torch
 
 from benchmarks.lib.reporting import Store, command, machine, table
+from docnmt_fairseq import cli
 from docnmt_fairseq.registry import Registry
 
+RECIPE = "en_de_manuals_gpu"
 Figures = dict[str, Any]
 Point = tuple[str, Callable[[], Figures]]
 BASELINES = {  # stage: baseline with the same size, and the figures that are compared with it
@@ -29,7 +31,6 @@ class Setting:
     Attributes:
         output: folder of STAGE.json and of intermediate files.
         dry: tiny sizes on any device.
-        data: data-bin for training and translating; None: artificial text.
         raw: text of the recipe.
         prepared: prepared output of the recipe; None: prepare it.
         pack: folder of packed files.
@@ -37,7 +38,6 @@ class Setting:
 
     output: Path
     dry: bool = False
-    data: Path | None = None
     raw: Path | None = None
     prepared: Path | None = None
     pack: Path = Path("work/gpu-pack")
@@ -46,6 +46,14 @@ class Setting:
     def device(self) -> torch.device:
         """Returns the GPU, or the CPU if there is none."""
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+
+    def text(self) -> Path:
+        """Returns the prepared output of the recipe, of artificial text without --prepared."""
+        folder = self.prepared or self.output / "artificial"
+        words = ["recipe", RECIPE, "--smoke", "--stop-after", "prepare", "--output", str(folder), "--workers", "1"]
+        if not (folder / "data" / "manifest.json").exists() and cli.main(words):
+            raise RuntimeError(f"{folder}: artificial text could not be prepared")
+        return folder
 
 
 class Stage:

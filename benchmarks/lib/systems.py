@@ -1,14 +1,12 @@
 """Systems to train: fairseq's own task and model, and those of this package, built from command lines."""
 
 import argparse
-import importlib.util
 from collections.abc import Iterator
 
 import numpy as np
 import torch
 from fairseq import optim, options, tasks, utils
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
-from fairseq.optim import fp16_optimizer
 
 import docnmt_fairseq
 from benchmarks.lib.reporting import ROOT
@@ -89,15 +87,6 @@ def configuration(name: str, args: argparse.Namespace) -> object:
     return convert_namespace_to_omegaconf(options.parse_args_and_arch(options.get_training_parser(), words))
 
 
-def unpatched_fp16_optimizer() -> object:
-    """Returns fairseq's half-precision optimizers without the changes of this package."""
-    spec = importlib.util.spec_from_file_location("unpatched_fp16_optimizer", str(fp16_optimizer.__file__))
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 class System:
     """A task with its training set, a model, a criterion and an optimizer; arguments as in :func:`configuration`."""
 
@@ -114,8 +103,7 @@ class System:
         if cfg.common.bf16 or cfg.common.fp16:  # as fairseq's trainer does
             half = torch.bfloat16 if cfg.common.bf16 else torch.float16
             self.model, self.criterion = self.model.to(half), self.criterion.to(half)
-            module = unpatched_fp16_optimizer() if name == STOCK else optim
-            self.optimizer = module.FP16Optimizer.build_optimizer(cfg, trained)
+            self.optimizer = optim.FP16Optimizer.build_optimizer(cfg, trained)
         else:
             self.optimizer = optim.build_optimizer(cfg.optimizer, trained)
         self.task.load_dataset("train")

@@ -141,8 +141,8 @@ def test_long_range_runs_and_is_not_repeated(tmp_path, monkeypatch, starts_soon)
 def test_selection_runs(tmp_path, monkeypatch, starts_soon):
     for name, updates in (("SHORT", 4), ("WINDOW_START", 2), ("CHANGE", 3), ("END", 4)):
         monkeypatch.setattr(selection, name, updates)
+    monkeypatch.setattr(long_range, "VALIDATE_EVERY", 1)
     monkeypatch.setattr(long_range, "SEARCH", [*long_range.SEARCH, "--max-len-b", "8"])
-    monkeypatch.setitem(selection.PACE, "long", [*selection.PACE["long"][:-1], "1"])
     wanted = [selection.Cell(one, 4, selection.IN_WINDOW, 1) for one in ("conditional", "tree")]
     monkeypatch.setattr(selection, "cells", lambda *_: wanted)
     words = ["long", "--work", str(tmp_path / "work"), "--results", str(tmp_path), "--documents", "24", "4", "2"]
