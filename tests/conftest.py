@@ -11,7 +11,6 @@ import torch
 from hypothesis import HealthCheck, settings
 
 from docnmt_fairseq.batch import ragged
-from docnmt_fairseq.context.base import CONTEXT_MECHANISMS
 from tests.support.documents import DOCUMENTS, write_data_bin
 from tests.support.imported import Imported
 
@@ -27,11 +26,13 @@ EXPLICIT: set = {
     "batch",
     "ca_layers",
     "cli",
+    "context",
     "corpus",
     "criterions",
     "embedding",
     "evaluation",
     "fairseq_patches",
+    "layers",
     "models",
     "multisource",
     "native",
@@ -46,12 +47,6 @@ EXPLICIT: set = {
     "translate",
 }
 TRAINING = ("hub", "models", "report", "serve", "tasks", "translate")  # folders whose tests do
-
-
-def pytest_configure(config):
-    """``-k NAME`` of a context mechanism runs its complete contract, slow tests included."""
-    if config.option.keyword in CONTEXT_MECHANISMS.names() and config.option.markexpr == "not slow":
-        config.option.markexpr = ""
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -44,12 +44,7 @@ class Ragged:
     lengths_tensor: Tensor
 
     def __init__(self, lengths: np.ndarray, device: torch.device = torch.device("cpu")):
-        """Creates the rows; ``ValueError`` for an empty row.
-
-        Args:
-            lengths: [rows].
-            device: device of the index tensors.
-        """
+        """Creates the rows; ``ValueError`` for an empty row."""
         lengths = np.asarray(lengths, dtype=np.int64)
         if lengths.size and lengths.min() < 1:
             raise ValueError("every row needs at least one item")
@@ -216,12 +211,7 @@ class Slots:
     paddings: List[Optional[Tensor]]
 
     def __init__(self, rows: Ragged, groups: List[np.ndarray]):
-        """Assigns the slots.
-
-        Args:
-            rows: the items.
-            groups: row numbers of each group; a row is in at most one.
-        """
+        """Assigns the slots."""
         blocks = [rows.block(group) for group in groups]
         index = np.concatenate([np.zeros(0, dtype=np.int64), *(block.ravel() for block, _ in blocks)])
         real = np.concatenate([np.zeros(0, dtype=np.int64), *(~padding.ravel() for _, padding in blocks)]).nonzero()[0]
@@ -309,10 +299,7 @@ class AttentionPlan:
         """Groups rows of similar lengths; ``ValueError`` if rows of queries and keys do not match one to one.
 
         Args:
-            queries: rows of the queries.
-            keys: rows of the keys, as many.
             rows: rows that attend, default all; the others get no result.
-            causal: see above.
             key_rows: row of ``keys`` for each row of queries if it is not the same number; no row twice.
         """
         itself = queries is keys and key_rows is None

@@ -18,9 +18,6 @@ def gathered(structure: T) -> T:
     """Returns the same structure with all its tensors as views of one buffer.
 
     A data loader's worker then hands over one piece of memory, which :func:`to_device` and :func:`pinned` copy whole.
-
-    Args:
-        structure: its tensors are on one device and need no gradient.
     """
     return _with_tensors(structure, _packed)
 
@@ -31,12 +28,7 @@ def pinned(structure: T) -> T:
 
 
 def to_device(structure: T, device: torch.device) -> T:
-    """Returns the same structure with all its tensors on ``device``, moved in one asynchronous copy.
-
-    Args:
-        structure: its tensors are on one device and need no gradient.
-        device: target device.
-    """
+    """Returns the same structure with all its tensors on ``device``, moved in one asynchronous copy."""
     return _with_tensors(structure, lambda tensors: _moved(tensors, device))
 
 
@@ -92,11 +84,7 @@ def _buffer_of(tensors: List[Tensor]) -> Optional[Tensor]:
 
 
 class _TypedViews:
-    """Views of a buffer of bytes as tensors of other types.
-
-    Args:
-        buffer: [bytes].
-    """
+    """Views of a buffer of bytes as tensors of other types."""
 
     def __init__(self, buffer: Tensor):
         self.buffer = buffer

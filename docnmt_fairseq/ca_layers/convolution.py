@@ -30,8 +30,6 @@ class PatchMixture(ScoreGated):
     """w = χ(c) v(c) + (1 − χ(c)) w_0 for every patch c, v(c) = W c + b, χ(c) = σ(vᵀc + b) ([Z] eq. 38-40).
 
     Args:
-        inputs: depth of the input.
-        outputs: depth of the output.
         kernel: size of a patch, one number for tokens, two for images.
         chi_bias: initial b of χ, which starts as the same number for all patches.
     """
@@ -80,14 +78,7 @@ class ConvolutionalSentenceEncoder(PatchMixture, SentenceEncoder):
 
 
 class PatchGate(ScoreGated):
-    """χ(c) v + (1 − χ(c)) w_0 at every position, with patch c and given v ([Z] eq. 42).
-
-    Args:
-        inputs: depth of χ's input.
-        outputs: depth of v.
-        kernel: size of a patch.
-        chi_bias: initial b of χ.
-    """
+    """χ(c) v + (1 − χ(c)) w_0 at every position, with patch c and given v ([Z] eq. 42)."""
 
     def __init__(self, inputs: int, outputs: int, kernel: Sequence[int], chi_bias: float):
         super().__init__()
@@ -106,14 +97,6 @@ class ConvolutionalResidual(ChiGated):
     As in :class:`~docnmt_fairseq.ca_layers.feed_forward.ContextAwareResidual`, v_i sees the input and the previous n_v
     outputs, χ_i the previous n_σ, here their patches ([Z] eq. 40 and 42, sec. 3.5.1 and 4.7.2), with zeros outside
     the input.
-
-    Args:
-        block: l, n_v, n_σ, b.
-        inputs: depth of the input.
-        outputs: depth of every w_i.
-        kernel: size of a patch, one number for tokens, two for images.
-        activation: f.
-        chi_bias: initial b of every χ_i.
     """
 
     def __init__(

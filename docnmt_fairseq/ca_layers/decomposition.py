@@ -85,7 +85,6 @@ class AlternatingUpdates(nn.Module):
     The state depends only on the number of updates (:meth:`set_num_updates`), so that resumed training is unaffected.
 
     Args:
-        model: model with χ-gated layers.
         em_steps: updates per block.
 
     Raises:

@@ -21,7 +21,6 @@ class ContextAwareEmbedding(Embedding, ChiGated):
         symbols: V, size of the vocabulary.
         dim: n, width of w′ and v_0.
         chi_dim: m, width of w_σ.
-        padding: index of the padding symbol.
         unknown: index of the unknown symbol, whose χ is 1 (eq. 21).
     """
 
@@ -58,12 +57,7 @@ class ChiEmbedding(Embedding, ChiGated):
 
 
 class BagOfFeatures(ChiGated):
-    """CA-BSFE: s = v_0 Σ_w χ(w) + Σ_w (1 − χ(w)) w, χ(w) = σ(θᵀ w_σ) ([Z] eq. 19-20).
-
-    Args:
-        dim: n, width of w.
-        chi_dim: m, width of w_σ.
-    """
+    """CA-BSFE: s = v_0 Σ_w χ(w) + Σ_w (1 − χ(w)) w, χ(w) = σ(θᵀ w_σ) ([Z] eq. 19-20)."""
 
     def __init__(self, dim: int, chi_dim: int):
         super().__init__()
@@ -76,7 +70,6 @@ class BagOfFeatures(ChiGated):
         Args:
             w: [N, n] vectors of the packed symbols.
             w_sigma: [N, m].
-            rows: the bags.
             unknown: [N] mask of symbols with χ = 1 (eq. 21).
         """
         dtype = computing_type(w_sigma.dtype)

@@ -19,8 +19,6 @@ class ContextAwareLayer(ScoreGated):
 
     Args:
         v: the layer, [..., inputs] to [..., outputs].
-        inputs: width of c.
-        outputs: width of w.
         chi_bias: initial b.
     """
 
@@ -99,8 +97,6 @@ class JoinedLayer(nn.Module):
     """f(W [c; w_{i−1}; …; w_{i−n_v}] + b), the default v_i of a block.
 
     Args:
-        inputs: widths of c and of the previous outputs.
-        outputs: width of the result.
         activation: f; None: the identity.
     """
 
@@ -122,10 +118,8 @@ class ContextAwareResidual(nn.Module):
     v_2(c, w_1) = c + w_1, it is the residual block c + v_1(c).
 
     Args:
-        block: l, n_v, n_σ, b.
         v: v_1 … v_l, called with c and the previous outputs that they see.
         widths: widths of c, w_1, …, w_l.
-        chi_bias: initial b of every χ_i.
     """
 
     def __init__(self, block: ResidualBlock, v: Sequence[nn.Module], widths: Sequence[int], chi_bias: float = 0.0):
@@ -161,9 +155,7 @@ def joined_layers(
     """v_1 … v_l of a block as :class:`JoinedLayer`, the last one linear.
 
     Args:
-        block: l, n_v, n_σ, b.
         widths: widths of c, w_1, …, w_l.
-        activation: activation of all but the last.
     """
     v: List[nn.Module] = []
     for i in range(block.layers):

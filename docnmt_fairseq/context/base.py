@@ -97,7 +97,6 @@ class ContextMechanism(nn.Module):
 
         Args:
             x: [N, d]; in a gated placement the input of the gated sub-layer, or of the next layer.
-            layout: the batch.
             embeddings: if ``reads_embeddings``, one tensor [N, d]: input embeddings of the encoder.
         """
         raise NotImplementedError
@@ -123,7 +122,6 @@ class DecoderContextMechanism(ContextMechanism):
 
         Args:
             states: [N, d_source] packed final states of the encoder.
-            layout: the batch.
         """
         raise NotImplementedError
 
@@ -131,7 +129,6 @@ class DecoderContextMechanism(ContextMechanism):
         """Returns the context [M, d] of packed target tokens; no residual connection, no normalisation.
 
         Args:
-            x: [M, d] the tokens.
             projected: [R, w] of :meth:`project`.
             plan: plan of the tokens over the sentences of their document.
         """
@@ -188,11 +185,7 @@ C = TypeVar("C", bound=ContextMechanism)
 
 
 class MechanismsOf(Generic[C]):
-    """Registered mechanisms that fulfil a contract.
-
-    Args:
-        contract: their base class.
-    """
+    """Registered mechanisms that fulfil a contract."""
 
     def __init__(self, contract: Type[C]):
         self.contract = contract

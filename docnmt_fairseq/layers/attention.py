@@ -35,8 +35,6 @@ def ragged_attention(
         q: [N_q, H, d_k] packed queries.
         k: [N_k, H, d_k] packed keys.
         v: [N_k, H, d_v] packed values.
-        plan: which queries attend to which keys.
-        dropout: probability of dropping an attention weight, 0 outside training.
         scale: default 1/√d_k.
     """
     backend = flash_attention if serves_flash(q, k, v) else grouped_attention
@@ -146,9 +144,6 @@ class MultiHeadAttention(nn.Module):
     """MultiHead(Q, K, V), V = K; the plan says which queries attend to which keys. Parameters are named as in fairseq.
 
     Args:
-        embed_dim: d.
-        heads: H, a divisor of d.
-        dropout: of attention weights.
         source_dim: d_s, width of the states that keys and values are made of; None: d.
     """
 
@@ -184,7 +179,6 @@ class MultiHeadAttention(nn.Module):
         Args:
             x: [N_q, d] packed states that queries are made of.
             source: [N_k, d_s] packed states that keys and values are made of.
-            plan: which queries attend to which keys.
             gather: indices into ``x`` and ``source`` of the plan's queries and keys, unless these are all states in
                 order: a state may be several queries or keys, and is projected once.
             observe: receives the weights, [N_q, N_k, H].
@@ -222,7 +216,6 @@ def masked_attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor, dropout: flo
         k: [R, H, d_k] keys.
         v: [R, H, d_v] values.
         mask: [M, R] True where a query attends to a key; every query attends to at least one.
-        dropout: probability of dropping an attention weight, 0 outside training.
     """
     q, k, v = (x.transpose(0, 1).unsqueeze(0) for x in (q, k, v))  # [1, H, M or R, ...]
     output = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, dropout_p=dropout)

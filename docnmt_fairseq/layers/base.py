@@ -53,12 +53,9 @@ def projection(
     """Linear layer with Xavier-uniform weights, initialised like the projections of fairseq's attention.
 
     Args:
-        inputs: input width.
-        outputs: output width.
         gain: gain of the Xavier initialisation; fairseq uses 1/√2 for queries, keys and values.
         zero_bias: start with a zero bias instead of PyTorch's default.
         zero: start with zero weights and bias: a residual sub-layer that ends in it starts as the identity.
-        bias: add a bias.
     """
     linear = nn.Linear(inputs, outputs, bias=bias)
     nn.init.xavier_uniform_(linear.weight, gain=gain)
@@ -100,12 +97,7 @@ FEED_FORWARDS: Registry[FeedForwardVariant] = Registry("feed-forward")
 
 
 class FeedForward(nn.Module):
-    """W_2 f(W_1 x + b_1) + b_2.
-
-    Args:
-        layer: widths, activation and dropout.
-        linear: constructor of the linear layers; the default initialises like fairseq's layers.
-    """
+    """W_2 f(W_1 x + b_1) + b_2."""
 
     def __init__(self, layer: LayerConfig, linear: Callable[[int, int], nn.Linear] = nn.Linear):
         super().__init__()
@@ -148,10 +140,6 @@ class ContextGate(nn.Module):
     No finite W_g, b_g make g exactly 1, so the formula cannot be initialised as the identity. ``zero_init`` multiplies
     the share of the context by a learned scalar s, H = H^source + s (1 − g) ⊙ (H^context − H^source), which starts at
     0: exactly the sentence-level model. With s = 1 it is the formula.
-
-    Args:
-        embed_dim: d.
-        zero_init: start as the identity, with the scalar.
     """
 
     def __init__(self, embed_dim: int, zero_init: bool = False):
@@ -163,8 +151,6 @@ class ContextGate(nn.Module):
         """Gated sum [N, d].
 
         Args:
-            source: H^source, [N, d].
-            context: H^context, [N, d].
             has_context: [N] mask of tokens with context; the others keep H^source. None: all.
         """
         share = 1 - torch.sigmoid(self.gate(torch.cat([source, context], dim=-1)))  # [N, d]

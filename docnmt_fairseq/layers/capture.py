@@ -145,7 +145,6 @@ def observer(module: nn.Module, kind: Optional[type] = None) -> Optional[Observe
     """Returns the function that stores evidence of ``module``; None if no capture wants it.
 
     Args:
-        module: the module that reports.
         kind: kind of the evidence; None: a kind that only captures of everything include.
     """
     captured = _current.get()
@@ -176,8 +175,6 @@ def weights_of_plan(
     """Returns softmax(q kᵀ/√d_k) of every row of a plan, [M, K, H]: the weights of ``ragged_attention``.
 
     Args:
-        q: [N_q, H, d_k] packed queries.
-        k: [N_k, H, d_k] packed keys.
         plan: which queries attend to which keys; not causal.
         gather: indices of their states, see ``MultiHeadAttention.attend``; weights of one state are added.
         states: M and K, with ``gather``.

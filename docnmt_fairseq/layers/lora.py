@@ -60,8 +60,6 @@ def add_lora(linear: nn.Linear, rank: int, alpha: float, dropout: float = 0.0) -
 
     Args:
         linear: an ``nn.Linear``, not a subclass; converted in place.
-        rank: r.
-        alpha: α; the update is multiplied by α/r.
         dropout: dropout probability of the update's inputs.
     """
     assert type(linear) is nn.Linear

@@ -133,7 +133,6 @@ def pack_linears(model: nn.Module, precision: str = FLOAT32) -> None:
 
     Args:
         model: in float32; layers on other devices than a CPU are left alone.
-        precision: one of ``PRECISIONS``.
     """
     if not available(precision):
         return

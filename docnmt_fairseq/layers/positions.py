@@ -28,7 +28,6 @@ def sinusoid(positions: Tensor, embed_dim: int, formula: str = FAIRSEQ) -> Tenso
 
     Args:
         positions: positions as the formula counts them.
-        embed_dim: d.
         formula: a name in ``SINUSOIDS``.
     """
     half = embed_dim // 2
@@ -47,7 +46,6 @@ class LearnedPositions(Embedding):
 
     Args:
         size: number of positions with their own row.
-        embed_dim: d.
         name: name of the level, for the warning.
         offset: unused rows in front, as in fairseq's tables (padding index + 1).
         std: standard deviation of initial values; 0: zeros, so that an added level starts without effect.
@@ -79,13 +77,7 @@ class LearnedPositions(Embedding):
 
 
 class SinusoidalPositions(nn.Module):
-    """Sinusoids; Marian's start at 0, fairseq's at ``offset`` like :class:`LearnedPositions`.
-
-    Args:
-        embed_dim: d.
-        offset: offset of fairseq's sinusoids.
-        formula: a name in ``SINUSOIDS``.
-    """
+    """Sinusoids; Marian's start at 0, fairseq's at ``offset`` like :class:`LearnedPositions`."""
 
     def __init__(self, embed_dim: int, offset: int = 0, formula: str = FAIRSEQ):
         super().__init__()
@@ -103,10 +95,8 @@ class PositionTable:
     """Kind and size of the position embeddings of one level.
 
     Args:
-        kind: a name in ``KINDS``.
         size: number of learned positions with their own row.
         offset: see :class:`LearnedPositions`; padding index + 1 gives words exactly fairseq's embeddings.
-        formula: formula of sinusoids, a name in ``SINUSOIDS``.
     """
 
     kind: str = "none"
@@ -115,13 +105,7 @@ class PositionTable:
     formula: str = FAIRSEQ
 
     def build(self, embed_dim: int, name: str, std: float) -> Optional[nn.Module]:
-        """Builds the embedding; None for ``none``.
-
-        Args:
-            embed_dim: d.
-            name: name of the level.
-            std: standard deviation of learned initial values.
-        """
+        """Builds the embedding; None for ``none``."""
         if self.kind == "none":
             return None
         if self.kind == "sinusoidal":
@@ -151,8 +135,6 @@ class StructuralPositions(nn.Module):
     counted from the start of the chunk.
 
     Args:
-        embed_dim: d.
-        word: table of token positions.
         word_scope: start of token positions, a name in ``WORD_SCOPES``.
         added: tables of levels in ``ADDED_LEVELS``.
         zero: initialise learned tables of added levels with zero, so that training starts from the sentence-level
@@ -201,8 +183,6 @@ class PositionsWithSegments(nn.Module):
     Args:
         words: fairseq's positions, [B, m] tokens to [B, m, d].
         segments: number of sentences in a window; those beyond share the last row.
-        embed_dim: d.
-        break_symbol: index of the break symbol.
     """
 
     def __init__(self, words: nn.Module, segments: int, embed_dim: int, break_symbol: int):

@@ -17,12 +17,7 @@ MAX_ELEMENTS = 2**26  # on devices where launching an operation costs more than 
 
 
 def chunk_elements(device: torch.device, on_cpu: int) -> int:
-    """Returns the maximum number of elements of an intermediate result: on a CPU, what its cache holds.
-
-    Args:
-        device: device that computes.
-        on_cpu: number of elements on a CPU, as measured.
-    """
+    """Returns the maximum number of elements of an intermediate result: on a CPU, what its cache holds."""
     return on_cpu if device.type == "cpu" else MAX_ELEMENTS
 
 
@@ -132,12 +127,7 @@ def distinct_integers(x: Tensor, index: Tensor) -> Tensor:
 
 
 def stable_top_k(x: Tensor, k: int) -> Tuple[Tensor, Tensor]:
-    """Returns the min(k, n) largest values of the last dimension and their indices, largest first.
-
-    Args:
-        x: [..., n].
-        k: at least 1.
-    """
+    """Returns the min(k, n) largest values of the last dimension and their indices, largest first."""
     if x.device.type != "cpu":
         return _top_k_asynchronous(x, k)
     if k < x.size(-1):

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.layers.base import ModulesOf, projection
 from docnmt_fairseq.multisource.base import ATTENTION_COMBINATIONS, AttentionCombination, CombinationConfig
-from docnmt_fairseq.multisource.scores import ATTENTION_SCORES, AttentionScore, SoftmaxSum, state_sum_of
+from docnmt_fairseq.multisource.scores import ATTENTION_SCORES, AttentionScore, state_sum_of
 
 
 class AttentionToOneSource(nn.Module):
@@ -19,8 +19,6 @@ class AttentionToOneSource(nn.Module):
     sum the states themselves.
 
     Args:
-        config: configuration of the combination.
-        source: number of the source.
         output_dim: width of a projection of the result; None: no projection.
 
     Attributes:
@@ -64,7 +62,6 @@ class SeparateAttentions(AttentionCombination):
     """Base of combinations that first attend to every source separately.
 
     Args:
-        config: configuration of the combination.
         output_dim: output width of each attention, see :class:`AttentionToOneSource`.
     """
 
@@ -156,10 +153,6 @@ class Sentinel(nn.Module):
     """ψ_i ⊙ s_i, ψ_i = σ(W_y y_i + W_s s_{i−1} + b): lets the decoder attend to itself instead of any source.
 
     [L] eq. 4-5, after Lu et al. (2016).
-
-    Args:
-        evidence_dim: d_e, width of [y_i; s_{i−1}].
-        query_dim: d_q, width of s_i.
     """
 
     def __init__(self, evidence_dim: int, query_dim: int):
@@ -171,50 +164,57 @@ class Sentinel(nn.Module):
         return torch.sigmoid(self.gate(evidence)) * x
 
 
-def value_projections(score: Type[AttentionScore], widths: Tuple[int, ...], value_dim: int) -> nn.ModuleList:
-    """U_c^{(k)} of every source, initialised as usual for the kind of score.
+class DividedCombination(AttentionCombination):
+    """Base of combinations with one attention over the states, or the context vectors, of all sources."""
 
-    Those of CA-ATT are small, since it adds up their outputs: the sum of a hundred independent vectors is ten times as
-    large as each.
-    """
-    gain = 2**-0.5 if score.multi_head else 0.1 if score.context_free else 1.0
-    return nn.ModuleList(projection(width, value_dim, gain, zero_bias=not score.multi_head) for width in widths)
+    divides = True
 
+    def add_attention(
+        self,
+        config: CombinationConfig,
+        score: Type[AttentionScore],
+        key_dims: Tuple[int, ...],
+        widths: Tuple[int, ...],
+    ) -> None:
+        """Creates score, sentinel, values U_c of each source, weighted sum and projection of the result.
 
-def check_shared_projections(config: CombinationConfig, score: AttentionScore) -> None:
-    """Raises an :class:`InputError` if projected keys of this width cannot serve as context vectors."""
-    if config.share_combination_projections and not score.multi_head and score.key_dim != config.output_dim:
-        raise InputError(
-            f"--share-combination-projections: keys have width {score.key_dim}, context vectors {config.output_dim}"
-        )
+        Values of CA-ATT start small, since it adds up their outputs: the sum of a hundred independent vectors is ten
+        times as large as each.
+
+        Raises:
+            InputError: projected keys cannot serve as context vectors, because they have another width.
+        """
+        shared, extra = config.share_combination_projections, (config.query_dim,) * config.attention_sentinel
+        score_dim, widths = config.output_dim if shared else config.score_dim, (*widths, *extra)
+        self.score = score(config.query_dim, (*key_dims, *extra), score_dim, config.heads)
+        if shared and not score.multi_head and self.score.key_dim != config.output_dim:
+            raise InputError(
+                f"--share-combination-projections: keys have width {self.score.key_dim}, "
+                f"context vectors {config.output_dim}"
+            )
+        self.sentinel = Sentinel(config.evidence_dim, config.query_dim) if extra else None
+        value_dim = config.query_dim if score.multi_head else config.output_dim
+        gain = 2**-0.5 if score.multi_head else 0.1 if score.context_free else 1.0
+        values = (projection(width, value_dim, gain, zero_bias=not score.multi_head) for width in widths)
+        self.values = None if shared else nn.ModuleList(values)
+        self.state_sum = state_sum_of(self.score, config.query_dim, value_dim, config.dropout)
+        self.project = projection(value_dim, config.output_dim, zero_bias=True) if score.multi_head else nn.Identity()
 
 
 @ATTENTION_COMBINATIONS.register("flat")
-class FlatCombination(AttentionCombination):
+class FlatCombination(DividedCombination):
     """c_i = Σ_k Σ_j α_ij^{(k)} U_c^{(k)} h_j^{(k)}, α over the states of all sources together ([L] eq. 6-7).
 
     The sentinel is one more state. In multi-head attention each head has its own α, and a projection follows. With
     CA-ATT, all projected states U_c h are in the one sum of [Z] eq. 23, whose v(c) takes the role of a sentinel.
     """
 
-    divides = True
-
     def __init__(self, config: CombinationConfig):
         super().__init__(config)
-        score, widths = ATTENTION_SCORES[config.combination_attention], config.source_dims
+        score, self.config = ATTENTION_SCORES[config.combination_attention], config
         if config.attention_sentinel and score.context_free:
             raise InputError("--attention-sentinel: flat ca-att has no softmax; its v(c) takes the role of a sentinel")
-        widths = (*widths, config.query_dim) if config.attention_sentinel else widths
-        key_dims = config.key_dims() if config.chi_dim else widths
-        self.config = config
-        score_dim = config.output_dim if config.share_combination_projections else config.score_dim
-        self.score = score(config.query_dim, key_dims, score_dim, config.heads)
-        check_shared_projections(config, self.score)
-        self.sentinel = Sentinel(config.evidence_dim, config.query_dim) if config.attention_sentinel else None
-        value_dim = config.query_dim if score.multi_head else config.output_dim
-        self.values = None if config.share_combination_projections else value_projections(score, widths, value_dim)
-        self.state_sum = state_sum_of(self.score, config.query_dim, value_dim, config.dropout)
-        self.project = projection(value_dim, config.output_dim, zero_bias=True) if score.multi_head else nn.Identity()
+        self.add_attention(config, score, config.key_dims(), config.source_dims)
 
     def project_sources(self, states: List[Tensor]) -> List[Tensor]:
         """Keys and values [..., key_dim + d_v] of every source, or shared projections [..., key_dim]."""
@@ -259,7 +259,7 @@ class FlatCombination(AttentionCombination):
 
 
 @ATTENTION_COMBINATIONS.register("hierarchical")
-class HierarchicalCombination(SeparateAttentions):
+class HierarchicalCombination(DividedCombination, SeparateAttentions):
     """c_i = Σ_k β_i^{(k)} U_c^{(k)} c_i^{(k)}, β_i = softmax_k e(s_i, c_i^{(k)}) ([L] eq. 8-10).
 
     e has the form of the first attention's score, multi-head included ([L]: additive), and always a softmax: β is a
@@ -267,22 +267,11 @@ class HierarchicalCombination(SeparateAttentions):
     ψ_i ⊙ s_i is one more c_i^{(k)}.
     """
 
-    divides = True
-
     def __init__(self, config: CombinationConfig):
         super().__init__(config)
-        score = ATTENTION_SCORES[ATTENTION_SCORES[config.combination_attention].over_contexts]
         widths = tuple(attention.width for attention in self.attentions)
-        widths = (*widths, config.query_dim) if config.attention_sentinel else widths
-        score_dim = config.output_dim if config.share_combination_projections else config.score_dim
-        self.score = score(config.query_dim, widths, score_dim, config.heads)  # v_b, W_b, U_b
-        check_shared_projections(config, self.score)
-        self.sentinel = Sentinel(config.evidence_dim, config.query_dim) if config.attention_sentinel else None
-        value_dim = config.query_dim if score.multi_head else config.output_dim
-        shared = config.share_combination_projections
-        self.values = None if shared else value_projections(score, widths, value_dim)  # U_c
-        self.state_sum = SoftmaxSum(config.dropout)
-        self.project = projection(value_dim, config.output_dim, zero_bias=True) if score.multi_head else nn.Identity()
+        over_contexts = ATTENTION_SCORES[config.combination_attention].over_contexts
+        self.add_attention(config, ATTENTION_SCORES[over_contexts], widths, widths)
 
     def forward(
         self, x: Tensor, projected: List[Tensor], paddings: List[Tensor], evidence: Optional[Tensor] = None

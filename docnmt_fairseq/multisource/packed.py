@@ -37,7 +37,6 @@ class SourceStates:
         States at padding are arbitrary and must be masked.
 
         Args:
-            layout: the batch.
             sentences: numbers of decoded sentences; None: all.
         """
         if sentences is None:
@@ -56,9 +55,7 @@ def padded_sources(
     """Padded keys and values [S, n_k, w_k] and padding masks [S, n_k] of every source, for decoding.
 
     Args:
-        sources: the sources.
         projected: [M_k, w_k] keys and values of their packed states.
-        layout: the batch.
         sentences: numbers of decoded sentences; None: all.
     """
     padded = [source.with_states(states).padded(layout, sentences) for source, states in zip(sources, projected)]
@@ -115,7 +112,6 @@ class CombinationPlan:
         """Context vectors [N_t, d_c] and shares [N_t, K]; see :class:`AttentionCombination`.
 
         Args:
-            combination: the combination.
             x: [N_t, d_q] packed decoder states.
             projected: [M_k, w_k] output of ``project_sources`` for the packed states of each source.
             evidence: [N_t, d_e] with a sentinel.

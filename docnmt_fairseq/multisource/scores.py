@@ -206,9 +206,6 @@ class ContextFreeSum(StateSum, ChiGated):
 
     Args:
         score: score that gives the energies; not a submodule of the sum.
-        query_dim: width of c.
-        value_dim: width of s_i and v(c).
-        dropout: see :class:`StateSum`.
     """
 
     def __init__(self, score: AttentionScore, query_dim: int, value_dim: int, dropout: float):

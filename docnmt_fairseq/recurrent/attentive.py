@@ -48,9 +48,6 @@ class AttendFirst(AttentiveCell):
 
     Args:
         cell: name in ``RECURRENT_CELLS``.
-        input_dim: d_y.
-        context_dim: d_c.
-        state_dim: d.
         query: a name in ``QUERIES``: the cell's output, or its cell state.
     """
 
@@ -127,7 +124,6 @@ def attentive_cell(
     """Cell with attention of a name in ``DECODER_CELLS``.
 
     Args:
-        name: name of the cell.
         input_dim, context_dim, state_dim: see :class:`AttendFirst`.
         attend_with: a name in ``ATTENDING_STATES``; ignored by conditional cells, which attend between their steps.
         query: see :class:`AttendFirst`; conditional cells have states of one part.

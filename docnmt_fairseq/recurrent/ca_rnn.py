@@ -116,12 +116,10 @@ class ContextAwareSteps(torch.autograd.Function):
         """y [N, d] and, without gradient, f [N]; all tensors are in step order.
 
         Args:
-            ctx: autograd context.
             x: [N, input_dim].
             y, c: [R, d] initial state.
             of_input, bias: [4 d + 2, input_dim] and [4 d + 2].
             of_output, of_last_cell, of_cell, peephole: [4 d + 2, d], [2 d + 2, d], [d + 1, d], [d].
-            order: the steps.
         """
         d = y.size(1)
         initial = (y, c)

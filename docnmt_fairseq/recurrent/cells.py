@@ -40,7 +40,6 @@ class StepOrder:
         """Orders the rows.
 
         Args:
-            rows: the items.
             among: [R] numbers of the rows to process; None: all.
             reverse: process each row from its last item to its first.
         """

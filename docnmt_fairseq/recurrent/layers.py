@@ -16,11 +16,7 @@ class BidirectionalLayers(nn.Module):
     """Stacked bidirectional layers, h_j = [h→_j; h←_j], without padding and independent between rows.
 
     Args:
-        cell: name in ``RECURRENT_CELLS``.
-        input_dim: input width.
         state_dim: width of one direction; outputs are twice as wide.
-        layers: number of layers.
-        dropout: dropout between layers.
     """
 
     def __init__(self, cell: str, input_dim: int, state_dim: int, layers: int = 1, dropout: float = 0.0):
@@ -52,8 +48,6 @@ def summary(states: Tensor, rows: Ragged, kind: str) -> Tensor:
     """One vector per row, [R, 2 · d or d], from the states h [N, 2 · d] of bidirectional layers.
 
     Args:
-        states: the states.
-        rows: their rows.
         kind: a name in ``SUMMARIES``: the mean of the states, or h←_1, which has read the whole row.
     """
     if kind == "mean":
@@ -70,13 +64,6 @@ class DeepOutput(nn.Module):
 
     ``state``: t_i = s_i, the cell's output alone ([Z] Fig. 11). (Bahdanau et al. 2015, A.2.2 print s_{i−1}; their code
     uses s_i.)
-
-    Args:
-        state_dim: width of s_i.
-        input_dim: width of y_{i−1}.
-        context_dim: width of c_i.
-        output_dim: width of t_i.
-        kind: a name in ``DEEP_OUTPUTS``.
     """
 
     def __init__(self, state_dim: int, input_dim: int, context_dim: int, output_dim: int, kind: str = "tanh"):

@@ -3,16 +3,16 @@
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from docnmt_fairseq.batch.ragged import AttentionPlan, PackedRows, Ragged
+from docnmt_fairseq.batch.ragged import AttentionPlan, Ragged
 from docnmt_fairseq.batch.transfer import to_device
 from docnmt_fairseq.layers.attention import has_flash_kernel, ragged_attention, serves_flash
 from tests.reference.attention import attention
 from tests.support import device as counted
+from tests.support.comparison import PRECISIONS, assert_same
 
-TOLERANCE = {torch.float64: {"atol": 1e-9, "rtol": 1e-9}, torch.float32: {"atol": 1e-4, "rtol": 1e-4}}
 LENGTHS = np.array([3, 1, 7, 2, 5])
 OTHERS = np.array([2, 6, 1, 4, 3])
 PLANS = {
@@ -40,10 +40,11 @@ def attention_in_loops(q, k, v, queries, keys, rows, causal, key_rows):
 lengths = st.lists(st.integers(1, 9), min_size=1, max_size=6)
 
 
-@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+@PRECISIONS
 @pytest.mark.parametrize("kind", PLANS)
+@settings(max_examples=20)
 @given(data=st.data())
-def test_attention_equals_loop_over_rows(kind, dtype, data):
+def test_attention_equals_loop_over_rows(kind, dtype, tolerance, data):
     queries = Ragged(np.array(data.draw(lengths)))
     keys, rows, key_rows = queries, np.arange(queries.rows), np.arange(queries.rows)
     if kind in ("cross", "some rows", "permuted"):
@@ -65,11 +66,7 @@ def test_attention_equals_loop_over_rows(kind, dtype, data):
     inputs = [torch.randn(shape, dtype=dtype, generator=generator).requires_grad_() for shape in shapes]
     found = ragged_attention(*inputs, plan)
     expected = attention_in_loops(*inputs, queries, keys, rows, kind == "causal", key_rows)
-    torch.testing.assert_close(found, expected, **TOLERANCE[dtype])
-    weights = torch.randn(expected.shape, dtype=dtype, generator=generator)
-    gradients = [torch.autograd.grad((out * weights).sum(), inputs) for out in (found, expected)]
-    for one, other in zip(*gradients):
-        torch.testing.assert_close(one, other, **TOLERANCE[dtype])
+    assert_same(found, expected, inputs, tolerance)
 
 
 def test_half_types_are_computed_in_float32_on_a_cpu():
@@ -85,21 +82,6 @@ def test_half_types_are_computed_in_float32_on_a_cpu():
     full_grads = torch.autograd.grad((expected * weights.float()).sum(), full)
     for one, other in zip(half_grads, full_grads):
         assert torch.equal(one, other.bfloat16())
-
-
-def test_row_of_keys_for_two_rows_of_queries_is_refused():
-    rows = Ragged(np.array([2, 1]))
-    with pytest.raises(ValueError):
-        AttentionPlan(rows, rows, key_rows=np.array([0, 0]))
-
-
-def test_packed_rows_of_a_plan():
-    rows = Ragged(np.array([2, 3, 1]))
-    whole = PackedRows.of(rows, np.arange(3))
-    assert whole.items is None and whole.cumulative.tolist() == [0, 2, 5, 6] and whole.longest == 3
-    some = PackedRows.of(rows, np.array([2, 0]))
-    assert some.items.tolist() == [5, 0, 1] and some.cumulative.tolist() == [0, 1, 3] and some.longest == 2
-    assert whole.cumulative.dtype == some.cumulative.dtype == torch.int32
 
 
 def inputs_of(plan, dtype=torch.float64, d=3, device="cpu"):

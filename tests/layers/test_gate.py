@@ -1,3 +1,5 @@
+"""Context gate."""
+
 import pytest
 import torch
 
@@ -12,14 +14,14 @@ def states(dtype=torch.float64):
 
 
 @PRECISIONS
-def test_source_and_context_are_weighed_feature_by_feature(dtype, tolerance):
+def test_gate_equals_its_equation(dtype, tolerance):
     gate, (source, context) = ContextGate(6).to(dtype), states(dtype)
     slow = torch.stack(reference.gate(gate, source, context))
     assert_same(gate(source, context), slow, [source, context, *gate.parameters()], tolerance)
 
 
 @PRECISIONS
-def test_the_scale_of_one_is_the_formula(dtype, tolerance):
+def test_scale_of_one_equals_the_equation(dtype, tolerance):
     gate, (source, context) = ContextGate(6, zero_init=True).to(dtype), states(dtype)
     gate.scale.data.fill_(1)
     torch.testing.assert_close(
@@ -27,7 +29,7 @@ def test_the_scale_of_one_is_the_formula(dtype, tolerance):
     )
 
 
-def test_a_fresh_gate_is_the_identity_and_learns():
+def test_zero_initialisation_is_the_identity_and_learns():
     gate, (source, context) = ContextGate(6, zero_init=True).double(), states()
     out = gate(source, context)
     assert torch.equal(out, source)
@@ -36,13 +38,13 @@ def test_a_fresh_gate_is_the_identity_and_learns():
 
 
 @pytest.mark.parametrize("zero_init", [False, True])
-def test_words_without_context_are_unchanged_whatever_stands_there(zero_init):
+def test_tokens_without_context_are_unchanged(zero_init):
     gate, (source, context) = ContextGate(6, zero_init).double(), states()
-    reached = torch.tensor([False, True, True, False, True])
-    garbage = torch.where(reached[:, None], context, torch.full_like(context, 1e9))
-    out = gate(source, garbage, reached)
-    assert torch.equal(out[~reached], source[~reached])
-    torch.testing.assert_close(out[reached], gate(source, context)[reached])
+    has_context = torch.tensor([False, True, True, False, True])
+    arbitrary = torch.where(has_context[:, None], context, torch.full_like(context, 1e9))
+    out = gate(source, arbitrary, has_context)
+    assert torch.equal(out[~has_context], source[~has_context])
+    torch.testing.assert_close(out[has_context], gate(source, context)[has_context])
     out.sum().backward()
-    assert torch.equal(source.grad[~reached], torch.ones_like(source.grad[~reached]))
-    assert context.grad[~reached].eq(0).all()
+    assert torch.equal(source.grad[~has_context], torch.ones_like(source.grad[~has_context]))
+    assert context.grad[~has_context].eq(0).all()

@@ -1,4 +1,4 @@
-"""Low-rank updates beside their definition in loops; merging."""
+"""Low-rank adaptation against its definition in loops; merging."""
 
 import pytest
 import torch
@@ -11,7 +11,7 @@ RANK, ALPHA = 2, 6.0
 
 
 def updated(dtype=torch.float32, dropout=0.0, **options):
-    """Returns a linear map with an update that is not zero."""
+    """Returns a linear layer with an update that is not zero."""
     torch.manual_seed(1)
     linear = nn.Linear(5, 3, **options).to(dtype)
     add_lora(linear, RANK, ALPHA, dropout)
@@ -37,12 +37,12 @@ def by_definition(linear, x):
 
 
 @pytest.mark.parametrize("bias", [True, False])
-def test_it_computes_what_its_definition_says(bias):
+def test_output_equals_definition(bias):
     linear, x = updated(bias=bias), torch.randn(4, 5)
     torch.testing.assert_close(linear(x), by_definition(linear, x))
 
 
-def test_it_begins_as_the_map_without_it():
+def test_initial_output_is_that_of_the_original_layer():
     linear, x = nn.Linear(5, 3), torch.randn(4, 5)
     before, state = linear(x), {name: value.clone() for name, value in linear.state_dict().items()}
     add_lora(linear, RANK, ALPHA)
@@ -52,14 +52,14 @@ def test_it_begins_as_the_map_without_it():
     assert all(torch.equal(linear.state_dict()[name], value) for name, value in state.items())
 
 
-def test_the_weight_rests_and_the_update_is_trained():
+def test_weight_is_frozen_and_update_is_trained():
     linear = updated()
     linear(torch.randn(4, 5)).square().sum().backward()
     assert linear.weight.grad is None
     assert all(part.grad.abs().sum() > 0 for part in (linear.lora_A, linear.lora_B, linear.bias))
 
 
-def test_dropout_is_of_the_updates_input_in_training_only():
+def test_dropout_of_the_update_input_in_training_only():
     linear, x = updated(dropout=0.5), torch.ones(1, 5)
     torch.manual_seed(3)
     kept = 2.0 * (nn.functional.dropout(x, 0.5) > 0)
@@ -70,7 +70,7 @@ def test_dropout_is_of_the_updates_input_in_training_only():
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_merged_it_is_an_ordinary_map_with_the_same_outputs(dtype):
+def test_merged_layer_is_linear_with_the_same_output(dtype):
     model = nn.Sequential(updated(dtype, dropout=0.5), nn.Linear(3, 3).to(dtype)).eval()
     x = torch.randn(4, 5, dtype=dtype)
     before, weight = model(x), weight_of(model[0])
@@ -82,14 +82,9 @@ def test_merged_it_is_an_ordinary_map_with_the_same_outputs(dtype):
     torch.testing.assert_close(model(x), before, atol=tolerance, rtol=tolerance)
 
 
-def test_packing_leaves_what_is_not_merged_as_it_is():
+def test_packing_skips_layers_that_are_not_merged():
     linear, x = updated(), torch.randn(4, 5)
     pack_linears(nn.Sequential(linear))
     assert type(linear) is LoRALinear
     with torch.no_grad():
         torch.testing.assert_close(linear(x), by_definition(linear, x))
-
-
-def test_another_weight_than_its_own_is_left_alone():
-    linear = nn.Linear(5, 3)
-    assert torch.equal(weight_of(linear), linear.weight)

@@ -1,3 +1,5 @@
+"""Structural positions."""
+
 from dataclasses import replace
 
 import pytest
@@ -19,7 +21,7 @@ def levels(word="none", **kinds):
     return positions
 
 
-def test_sinusoids_are_fairseqs():
+def test_sinusoids_equal_fairseq():
     theirs = SinusoidalPositionalEmbedding(9, padding_idx=1, init_size=50)
     tokens = torch.full((1, 12), 5)
     ours = StructuralPositions(9, PositionTable("sinusoidal", offset=2))(make_layout([12], [1]))
@@ -74,7 +76,7 @@ def test_levels_above_the_paragraph_add_up_token_by_token(kind):
         assert together.section.weight.grad[:3, 0].tolist() == [6, 2, 0]  # tokens of the first, of the second
 
 
-def test_words_count_from_the_document_if_asked():
+def test_token_positions_within_the_document():
     positions = StructuralPositions(8, PositionTable("sinusoidal"), word_scope="document")
     expected = sinusoid(torch.tensor([0, 1, 2, 3, 4, 5, 0, 1]), 8)
     assert torch.equal(positions(LAYOUT), expected)

@@ -1,4 +1,4 @@
-"""Weights in fewer bits: what is rounded once stays as it is, and errors are as large as they must be."""
+"""Rounded weights: rounding is idempotent, and errors have the size of the precision."""
 
 import pytest
 import torch
@@ -27,7 +27,7 @@ def weight():
     return torch.cat([rows, ties, special])
 
 
-def test_what_is_rounded_once_stays_as_it_is(weight):
+def test_rounding_is_idempotent(weight):
     integers, scales = int8_rows(weight)
     once = rounded(weight, "int8")
     assert torch.equal(once.double(), integers.double() * scales.double()[:, None])  # nothing was lost in the product
@@ -62,7 +62,7 @@ class Model(nn.Module):
 
 
 @pytest.mark.parametrize("precision", PRECISIONS)
-def test_linear_maps_and_tables_of_tokens_are_rounded_and_stay_shared(precision):
+def test_linear_layers_and_token_embeddings_are_rounded_and_stay_shared(precision):
     model = Model()
     assert sorted(weights_to_round(model)) == ["embed.weight", "first.weight", "last.weight", "other_embed.weight"]
     before = {name: value.clone() for name, value in model.state_dict().items()}

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from docnmt_fairseq.layers import precision
@@ -11,7 +11,8 @@ values = st.lists(st.sampled_from([0.0, -0.0, 1.0, -1.0, 1e-40, -1e-40, 3e38, fl
 
 
 @pytest.mark.parametrize("sorted_up_to", [0, 256])
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+@settings(max_examples=30)
 @given(values=values, k=st.integers(1, 9))
 def test_top_k_equals_stable_sort(sorted_up_to, dtype, values, k):
     x = torch.tensor([[values], [values[::-1]]], dtype=dtype)

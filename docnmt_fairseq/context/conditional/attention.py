@@ -49,10 +49,8 @@ def conditional_attention(
         q, k, v: [N, H, d_k] packed token states.
         q_s: [N, H, d_k] queries of relevance.
         k_s: [R, H, d_k] keys of the sentence encodings.
-        layout: the batch.
         key: t of every document, see :class:`~docnmt_fairseq.context.conditional.selection.TopT`.
         always_keep_own: keep a token's own sentence in addition to the t.
-        dropout: probability of dropping an attention weight.
         kernel: name of the kernel, see ``kernels``.
         choose: another choice than the t highest scores; the chosen sentences are still scored by q_s k_s.
         observe: receives relevance and weights.
@@ -102,7 +100,6 @@ def kept_relevance(q_s: Tensor, k_s: Tensor, layout: DocumentLayout, selection: 
     """Returns R of the kept sentences, −∞ elsewhere, as a dense tensor [N, R, H]; for captures only.
 
     Args:
-        q_s, k_s, layout: see :func:`conditional_attention`.
         selection: selection of the tokens that do not keep all sentences of their document.
     """
     other = layout.token_document[:, None] != layout.sentences.item_row  # [N, R]
@@ -227,8 +224,6 @@ class SelectingAttention(ContextMechanism):
         Args:
             encodings: S, [R, d].
             q_s: [N, H, d_k] queries of relevance.
-            key: t of every document.
-            layout: the batch.
         """
         raise NotImplementedError
 

@@ -45,7 +45,6 @@ class SelectionPlan:
         """Creates the plan.
 
         Args:
-            layout: the batch.
             top_t: [D] t, at least 1; more than a document has: all its sentences.
             documents: documents whose tokens select, ascending; None: those with more than t sentences.
         """
@@ -173,12 +172,7 @@ def keep_top_p(sentence: Tensor, scores: Tensor, p: float, temperature: float) -
 
 
 def keep_own(sentence: Tensor, own: Tensor) -> Tensor:
-    """Adds the own sentence to the selected ones, [M, H, t + 1]; −1 there if it is selected already.
-
-    Args:
-        sentence: [M, H, t] rows of the selected sentences.
-        own: [M] row of each token's own sentence.
-    """
+    """Adds the own sentence to the selected ones, [M, H, t + 1]; −1 there if it is selected already."""
     own = own[:, None, None].expand(-1, sentence.size(1), 1)
     selected = (sentence == own).any(-1, keepdim=True)
     return torch.cat([sentence, own.masked_fill(selected, -1)], dim=-1)

@@ -55,10 +55,6 @@ class SelectionLossOptions:
 class SelectionLoss:
     """Selection loss of one layer.
 
-    Args:
-        options: see above.
-        schedule: schedule of t.
-
     Class attributes:
         names: names of the values that it hands in.
     """
@@ -100,10 +96,8 @@ class SelectionLoss:
         """Hands in the loss, and the mass on the t highest R as a share of the largest possible mass.
 
         Args:
-            into: receives both.
             q, k: [N, H, d_k] queries and keys of tokens.
             q_s, k_s: [N, H, d_k] and [R, H, d_k] queries and keys of relevance; gradients reach these.
-            layout: the batch.
             selection: current selection; None: every sentence is kept.
         """
         plan, top_t = layout.plan(DivergenceTokens(self.selection_key)), self.schedule.top_t
@@ -236,7 +230,6 @@ class _Block:
     Args:
         q, k, q_s, k_s: see :func:`selection_divergence`.
         kept: [N, H, t] rows of the sentences that tokens keep, −1: none; only −1 for a token, or None: all.
-        block: tokens and sentences.
         position, real: [b, w] see :class:`DivergencePlan`.
     """
 

@@ -120,8 +120,6 @@ def construct(encodings: Tensor, trees: SentenceTrees, merge: Callable[[Tensor, 
     """Returns the encodings of all nodes, [nodes, d]: ConstructBT ([T] sec. 3.3.1).
 
     Args:
-        encodings: S [R, d], the leaves.
-        trees: trees of the batch.
         merge: maps packed children [2 · rows, d] and their rows to [rows, d]; called once per height, perhaps without
             rows, so that its parameters have a gradient in every batch.
     """
@@ -168,12 +166,7 @@ def _blocks(lengths: np.ndarray, size: int, layout: DocumentLayout) -> Ragged:
 
 @torch.no_grad()
 def leaf_order(keys: Tensor, subtrees: List[Ragged]) -> Tensor:
-    """Returns the sentence row at every leaf of every head's tree, [R, H] int64.
-
-    Args:
-        keys: [R, H, d_k].
-        subtrees: plan of the batch.
-    """
+    """Returns the sentence row at every leaf of every head's tree, [R, H] int64."""
     rows, heads = keys.shape[:2]
     order = torch.arange(rows, device=keys.device)[:, None].expand(-1, heads)
     with without_autocast(keys):
@@ -199,13 +192,7 @@ def _along_largest_variance(keys: Tensor, blocks: Ragged) -> Tensor:
 
 
 def mean_keys(keys: Tensor, order: Tensor, trees: SentenceTrees) -> Tensor:
-    """Returns the means of the children's keys at all nodes, [nodes, H, d_k], in float32 at least.
-
-    Args:
-        keys: [R, H, d_k] of the leaves.
-        order: [R, H] leaf order.
-        trees: trees of the batch.
-    """
+    """Returns the means of the children's keys at all nodes, [nodes, H, d_k], in float32 at least."""
     keys = keys.to(computing_type(keys.dtype))
     levels = [keys.gather(0, order[..., None].expand_as(keys))]
     for level in trees.levels:

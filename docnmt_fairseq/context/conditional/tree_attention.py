@@ -44,9 +44,6 @@ def best_of(
     Args:
         found: [M, H, b] rows of sentences, −1: none.
         q, k: [N, H, d_k] queries and [R, H, d_k] keys of relevance.
-        layout: the batch.
-        selection: key of the tokens and of t.
-        kernel: computes the scores.
     """
     plan = layout.plan(selection)
     place = stable_top_k(kernel.score(q, k, plan.items, found), plan.max_t)[1]
@@ -60,10 +57,7 @@ def choose_by_keys(
     """Returns the rows of the sentences found in trees ordered by keys, [M, H, max_t]; −1: none.
 
     Args:
-        kernel: walks and scores.
-        q: [N, H, d_k] queries of relevance.
         keys: [R, H, d_k] keys of relevance.
-        layout: the batch.
         selection: key of the tokens that select, and of t.
         beam: nodes of a height that the walk keeps, if more than t.
     """

@@ -50,8 +50,6 @@ def associate(
     Args:
         x: x', [N, d].
         memory: c', [items of the sequences, d].
-        plan: which tokens address which sequences.
-        dropout: probability of dropping a weight, 0 outside training.
         observe: receives β and αβ.
     """
     with without_autocast(x):
@@ -83,8 +81,6 @@ def observe_memory(observe: Observe, plan: MemoryPlan, seen: List[Tuple[Tensor, 
     """Reports αβ over the tokens, with one more column for break symbols, and β if it is over sentences.
 
     Args:
-        observe: receives them.
-        plan: which tokens address which sequences.
         seen: αβ [b, m, J, L] and β [b, m, J] of every block.
     """
     tokens, sentences = plan.tokens.total, plan.tokens.rows

@@ -1,6 +1,5 @@
 """Trees in key order only find sentences; the rest is flat selection."""
 
-import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -27,7 +26,7 @@ def pair(**options):
     return tree.double(), flat.double()
 
 
-@settings(max_examples=25)
+@settings(max_examples=12)
 @given(layouts(max_sentences=11, max_words=2))
 def test_leaf_order_is_a_permutation_of_each_document(layout):
     torch.manual_seed(0)
@@ -51,7 +50,7 @@ def test_subtrees_separate_clusters_of_keys():
     torch.testing.assert_close(means[12], torch.stack([keys[order[:4, head], head].mean(0) for head in range(2)]))
 
 
-@settings(max_examples=15)
+@settings(max_examples=8)
 @given(layouts(max_sentences=9, max_words=3), st.integers(1, 6), st.booleans(), st.booleans())
 def test_beam_over_all_nodes_equals_flat_selection(layout, t, own, annealing):
     tree, flat = pair(context_top_t=t, context_always_keep_own=own, tree_beam=16, context_top_t_anneal_updates=2)
@@ -95,19 +94,6 @@ def test_key_order_has_higher_recall_than_text_order():
     assert recall("text", 16) < 0.6
 
 
-@pytest.mark.parametrize("beam", [0, 5])
-def test_kernels_agree(beam):
-    layout = make_layout([2, 1, 2, 1, 3, 1, 2, 2, 1, 1, 2], [9, 2])
-    x, outs = torch.randn(layout.tokens.total, 6), []
-    for kernel in ("torch", "compiled"):
-        if KERNELS[kernel]().missing() is not None:
-            pytest.skip("no compiled kernel here")
-        tree, _ = pair(context_top_t=2, tree_beam=beam)
-        tree.kernel = kernel
-        outs.append(tree.float()(x, layout))
-    torch.testing.assert_close(*outs, atol=1e-5, rtol=1e-5)
-
-
 def test_larger_beams_find_more_relevant_sentences():
     tree, _ = pair(context_top_t=1, tree_beam=3)
     layout = make_layout([1] * 7, [7])
@@ -131,9 +117,3 @@ def test_incompatible_options_are_refused(options, word):
     wrong = TreeAttention.Options(**{**BY_KEYS, **options})
     assert [word in problem for problem in TreeAttention.problems(wrong)] == [True]
     assert list(TreeAttention.problems(TreeAttention.Options(**BY_KEYS))) == []
-
-
-def test_documents_shorter_than_the_beam():
-    layout = make_layout([1] * 9, [6, 3])
-    plan = layout.plan(TreeBeam(TopT(2), 8))
-    assert np.array_equal(plan.documents, [0, 1]) and plan.top_t.tolist() == [6, 3]

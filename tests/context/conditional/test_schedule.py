@@ -36,11 +36,6 @@ def test_rounding_errors_do_not_change_t():
     assert schedule.current_top_t().of(np.array([92])).tolist() == [29]
 
 
-def test_default_is_constant_t():
-    assert TopTSchedule(top_t=4).current_top_t().of(N).tolist() == [1, 3, 4]
-    assert TopTSchedule(top_t=0).current_top_t().of(N).tolist() == [1, 3, 16]
-
-
 def test_checkpoint_contains_the_state():
     trained = TopTSchedule(top_t=2, anneal_start=10, anneal_updates=10)
     trained.set_num_updates(15)
@@ -92,12 +87,6 @@ def test_annealing_continues_if_the_mass_decreases():
     assert loaded.current_top_t().progress == 1.0
 
 
-def test_half_precision_model_begins_at_the_same_update():
-    """The mean changes by less than the resolution of bfloat16."""
-    masses = [0.93] * 4 + [0.955] * 40
-    assert train(waiting().bfloat16(), masses) == train(waiting(), masses) != []
-
-
 def test_fine_tuning_restarts_the_schedule():
     schedule = waiting()
     train(schedule, [1.0] * 6)
@@ -108,8 +97,7 @@ def test_fine_tuning_restarts_the_schedule():
     assert train(begun, [0.5] * 5) == []
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16], ids=str)
-@pytest.mark.parametrize("updates", [10, 1000])
+@pytest.mark.parametrize(("dtype", "updates"), [(torch.float32, 10), (torch.bfloat16, 1000)], ids=str)
 def test_t_of_a_checkpoint_in_every_type(dtype, updates):
     """200 − 190 · 0.7 in float32 is above 67."""
     model, loaded = (TopTSchedule(10, top_t_start=200, anneal_updates=updates).to(dtype) for _ in range(2))

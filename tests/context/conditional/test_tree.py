@@ -50,14 +50,14 @@ def compare(layout, name):
 
 
 @pytest.mark.parametrize("name", TREE_MERGES.names())
-@settings(max_examples=20)
+@settings(max_examples=10)
 @given(layouts(max_sentences=12, max_words=1))
 def test_nodes_and_path_sums_equal_the_reference(name, layout):
     compare(layout, name)
 
 
-@pytest.mark.parametrize("n", [*range(1, 10), 16, 17, 31, 33, 50])
-def test_up_to_fifty_sentences(n):
+@pytest.mark.parametrize("n", [8, 17, 33])
+def test_long_documents(n):
     compare(layout_of(n, 3), "source2token")
 
 
@@ -65,12 +65,6 @@ def test_sums_of_half_types_are_rounded_once():
     trees = SentenceTrees(layout_of(33).sentences)
     values = torch.randn(sum(trees.sizes), 4, generator=torch.Generator().manual_seed(1)).bfloat16()
     assert torch.equal(path_sums(values, trees), path_sums(values.float(), trees).bfloat16())
-
-
-def test_root_is_repeated_above_it():
-    trees = SentenceTrees(layout_of(5, 1, 3).sentences)
-    assert trees.first.tolist() == [[0, 5, 6], [9, 5, 12], [14, 5, 16], [17, 5, 16]]
-    assert trees.counts.tolist() == [[5, 1, 3], [3, 1, 2], [2, 1, 1], [1, 1, 1]]
 
 
 def test_tree_of_the_figure():
@@ -81,6 +75,7 @@ def test_tree_of_the_figure():
     assert [level.copied.tolist() for level in trees.levels] == [[10], [], [2], []]
 
 
+@settings(max_examples=30)
 @given(st.lists(st.integers(1, 60), min_size=1, max_size=5))
 def test_numbering_and_number_of_nodes(documents):
     layout = layout_of(*documents)

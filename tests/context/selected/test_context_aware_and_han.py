@@ -22,7 +22,7 @@ def build(name, dtype=torch.float64, **options):
 @PRECISIONS
 @every_mechanism
 @pytest.mark.parametrize(
-    "options", [{}, {"context_sentences": 2}, {"context_sentences": 4, "context_selection": "random"}], ids=str
+    "options", [{"context_sentences": 2}, {"context_sentences": 4, "context_selection": "random"}], ids=str
 )
 @settings(max_examples=5)
 @given(layout=layouts(max_sentences=4, max_words=4))

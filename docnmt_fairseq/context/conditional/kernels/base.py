@@ -44,7 +44,6 @@ class SelectionKernel:
         """Yields the plans that the kernel needs.
 
         Args:
-            key: tokens that select, and t.
             keeps_own: whether a token's own sentence is kept in addition to the t.
             walk: nodes of a height that a tree walk keeps; None without a tree.
         """
@@ -59,8 +58,6 @@ class SelectionKernel:
         Args:
             q: [N, H, d_k] x W^{Qs} of every token.
             k: [R, H, d_k] S W^{Ks} of every sentence.
-            layout: the batch.
-            key: tokens that select, and t.
 
         Returns:
             [M, H, max_t] int64.
@@ -78,8 +75,6 @@ class SelectionKernel:
             q: [N, H, d_k] x W^{Qs} of every token.
             keys: [nodes, H, d_k] of every node of the batch's trees, in the format of ``conditional.tree``: the node's
                 own key if nodes are ranked by their own scores, the sum over its path if by cumulative scores.
-            layout: the batch.
-            key: tokens that select, and t.
 
         Returns:
             [M, H, max_t] int64.
@@ -104,9 +99,6 @@ class SelectionKernel:
 
         Args:
             q, k, v: [N, H, d_k] packed token states.
-            layout: the batch.
-            selection: selection of M tokens.
-            dropout: probability of dropping an attention weight.
 
         Returns:
             [M, H, d_k].

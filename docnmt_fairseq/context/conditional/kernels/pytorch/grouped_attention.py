@@ -58,8 +58,6 @@ def attend_grouped(
     Args:
         q, k, v: [N, H, d_k] packed token states of the batch.
         sentence, scores: [M, H, t] of the tokens of the plan, see ``Selection``.
-        plan: the documents.
-        dropout: probability of dropping an attention weight.
     """
     if len(plan.items) < len(q):
         q = q.index_select(0, plan.items)
@@ -67,13 +65,7 @@ def attend_grouped(
 
 
 class DropoutMasks:
-    """Dropout masks of attention weights; the backward pass generates those of the forward pass again.
-
-    Args:
-        dropout: probability of dropping a weight.
-        seed: seed of the masks.
-        device: device of the weights.
-    """
+    """Dropout masks of attention weights; the backward pass generates those of the forward pass again."""
 
     def __init__(self, dropout: float, seed: int, device: torch.device):
         self.keep = 1 - dropout
@@ -102,13 +94,10 @@ class AttendGrouped(torch.autograd.Function):
         """Returns [M, H, d_v].
 
         Args:
-            ctx: autograd context.
             q: [M, H, d_k] queries.
             k, v: [N, H, d_k], [N, H, d_v] packed tokens.
             scores: [M, H, t] R, −∞ at empty places.
             sentence: [M, H, t] rows of the kept sentences, −1: none.
-            buckets: the sentences of the batch by length.
-            dropout: probability of dropping a weight.
         """
         ctx.dropout, ctx.seed = dropout, int(torch.randint(2**62, ())) if dropout else 0
         masks = DropoutMasks(dropout, ctx.seed, q.device) if dropout else None
@@ -159,7 +148,6 @@ def attend_pairs(
     """Returns the output [M, H, d_v] and the log-sum-exp L [M, H] for the pairs of some heads.
 
     Args:
-        pairs: pairs of the M tokens.
         masks: dropout; None: no dropout.
         q: [M, H, d_k] queries.
         k, v: [N, H, d_k], [N, H, d_v] packed tokens.

@@ -206,12 +206,6 @@ def attend_masked(
     With R spread over the document's sentences (−10^30 where none is kept) and e_w the one-hot vector of token w's
     sentence, q_i k_w/√d_k + R_{i, sentence(w)} = [q_i; √d_k R_i] [k_w; e_w]/√d_k: plain attention without a mask, so
     PyTorch's own kernels apply, which hold no N×N matrix either (except for dropout on a CPU).
-
-    Args:
-        q, k, v: [N, H, d_k] packed token states of the batch.
-        sentence, scores: [M, H, t] of the tokens of the plan, see ``Selection``.
-        plan: the documents.
-        dropout: probability of dropping an attention weight.
     """
     d, dtype = q.size(-1), computing_type(q.dtype)
     width = plan.max_sentences + 1  # the last one is for empty places

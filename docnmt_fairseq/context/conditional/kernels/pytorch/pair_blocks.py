@@ -77,7 +77,6 @@ class SentenceBuckets:
         """Creates the buckets of a batch.
 
         Args:
-            tokens: tokens in sentences.
             pairs: number of pairs of a token and a sentence per head.
         """
         area = np.arange(tokens.longest + 1) * (pairs / tokens.rows)  # pairs of a query and a key per sentence
@@ -162,7 +161,6 @@ def block_pairs(sentence: Tensor, buckets: SentenceBuckets) -> PairBlocks:
 
     Args:
         sentence: [M, H, t] rows of the kept sentences, −1: none.
-        buckets: the sentences by length.
     """
     _, heads, t = sentence.shape
     device, groups = sentence.device, int(buckets.first[-1]) * heads

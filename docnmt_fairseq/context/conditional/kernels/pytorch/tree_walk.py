@@ -91,12 +91,7 @@ def _all_nodes(counts: np.ndarray, first: np.ndarray) -> Optional[np.ndarray]:
 
 
 class TreeWalk:
-    """Walk of tokens of some documents.
-
-    Args:
-        keys: [nodes, H, d_k].
-        plan: structure of the walk.
-    """
+    """Walk of tokens of some documents."""
 
     def __init__(self, keys: Tensor, plan: WalkPlan):
         self.heads, d_k = keys.shape[1:]

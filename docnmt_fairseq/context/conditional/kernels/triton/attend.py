@@ -178,22 +178,8 @@ def attend_kernel(
     The keys of a sentence and head are read from the cache for every block of queries.
 
     Args:
-        q, k, v: [N, H, DIM].
-        items: [M] tokens that select.
-        order, start, first, group: see ``Pairs``.
-        offsets: [R + 1] first token of every sentence.
         out_of_pair: [P, DIM] o.
         sum_of_pair: [P] float32, l.
-        heads: H.
-        places: t.
-        groups: R·H.
-        item: maximum number of pairs of an item.
-        scale: 1/√d_k.
-        seed, threshold, factor: see ``dropout_factors``.
-        DIM: d_k.
-        QUERIES, KEYS: block sizes.
-        DROPOUT: whether weights are dropped.
-        PRECISION: precision of float32 products.
     """
     number = tl.program_id(0)
     this = tl.load(group + number)
@@ -247,14 +233,8 @@ def combine_kernel(
 
     Args:
         out_of_pair, sum_of_pair: o [P, DIM] and l [P].
-        sentence: [M, H, t] rows of the kept sentences, −1: none.
-        scores: [M, H, t] R.
         out: [M, H, DIM].
-        log_sum: [M, H] float32, L.
         rows: M·H.
-        places: t.
-        DIM: d_k.
-        ROWS: block size.
     """
     row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     d = tl.arange(0, DIM)
@@ -324,29 +304,11 @@ def attend_backward_kernel(
     blocks of keys, dq and dR are read and written once per block.
 
     Args:
-        q, k, v: [N, H, DIM].
-        scores: [M, H, t] R.
-        items: [M] tokens that select.
-        log_sum: [M, H] L.
         grad_out: [M, H, DIM] dO.
-        delta: [M, H] δ.
-        order, start, first, group, slot: see ``Pairs``.
-        offsets: [R + 1] first token of every sentence.
         q_of_pair: [P, DIM] float32, dq.
         grad_scores: [P] float32, dR.
         grad_k, grad_v: [N, H, DIM] dk, dv.
-        k_parts, v_parts: see ``write_sum``.
-        heads: H.
-        places: t.
-        groups: R·H.
-        item: maximum number of pairs of an item.
         longest: tokens of the longest sentence.
-        scale: 1/√d_k.
-        seed, threshold, factor: see ``dropout_factors``.
-        DIM: d_k.
-        QUERIES, KEYS: block sizes.
-        DROPOUT: whether weights are dropped.
-        PRECISION: precision of float32 products.
     """
     number = tl.program_id(0)
     this = tl.load(group + number)

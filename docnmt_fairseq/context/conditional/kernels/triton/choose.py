@@ -44,17 +44,9 @@ def choose_kernel(
     Sentences come in order, and one with an equal score never replaces an earlier one.
 
     Args:
-        q: [N, H, DIM] queries.
-        k: [R, H, DIM] keys.
-        tiles: [tiles, FIELDS], see ``TilePlan``.
         chosen: [M, H, places] int64.
-        heads: H.
-        places: the largest t.
-        DIM: d_k.
-        PLACES: a power of two, at least ``places``.
+        PLACES: a power of two, at least ``places``, the largest t.
         TOKENS: tokens of a tile.
-        SENTENCES: block size.
-        FIELDS: fields of a tile.
     """
     tile = tiles + tl.program_id(0) * FIELDS
     head = tl.program_id(1)
@@ -149,19 +141,12 @@ def walk_kernel(
     height; a number beyond the document stands for no node, and so do those of its children.
 
     Args:
-        q: [N, H, DIM] queries.
         k: [nodes, H, DIM] keys.
-        tiles: [tiles, FIELDS], see ``TilePlan``.
         first, counts: [heights, D], see ``TreePlan``.
         chosen: [M, H, places] int64.
-        heads: H.
-        places: the largest t.
         documents: D.
-        heights: number of heights.
-        DIM: d_k.
-        PLACES: a power of two, at least ``places``.
+        PLACES: a power of two, at least ``places``, the largest t.
         TOKENS: tokens of a program.
-        FIELDS: fields of a tile.
     """
     tile = tiles + tl.program_id(0) * FIELDS
     head = tl.program_id(1)

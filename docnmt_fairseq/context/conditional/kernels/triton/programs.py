@@ -6,6 +6,15 @@ program ahead of time and check its registers and shared memory.
 Pairs of a token and a kept sentence are grouped by sentence and head into work items. Gradients of keys whose queries
 are spread over several programs: each program writes its part, then the parts are added up. No two programs add to the
 same number, so results are bit-identical in every run.
+
+Arguments of all programs:
+    q, k, v: [N, H, DIM] states of tokens; when sentences are selected or scored, k is [R, H, DIM], keys of sentences.
+    items: [M] tokens that select; sentence: [M, H, t] rows of their kept sentences, −1: none; scores: [M, H, t] R.
+    log_sum, delta: [M, H] float32, L and δ.
+    order, start, first, group, slot, item: see ``Pairs``; parts: see ``write_sum``; tiles: see ``TilePlan``.
+    offsets: [R + 1] first token of every sentence.
+    heads, places, groups: H, t, R·H; scale: 1/√d_k; seed, threshold, factor: see ``dropout_factors``.
+    DIM: d_k; DROPOUT: whether weights are dropped; PRECISION: precision of float32 products; others: block sizes.
 """
 
 import functools
@@ -193,13 +202,7 @@ class Pairs:
 def item_of(
     number: tl.int32, this: tl.int32, start: tl.tensor, first: tl.tensor, item: tl.int32
 ) -> "Tuple[tl.int32, tl.int32, tl.int32]":  # in quotes, because Triton evaluates annotations
-    """Returns the index of an item in its group, and where its pairs begin and end.
-
-    Args:
-        number: number of the item.
-        this: its group.
-        start, first, item: see ``Pairs``.
-    """
+    """Returns the index of an item in its group, and where its pairs begin and end."""
     nth = number - tl.load(first + this)
     begin = tl.load(start + this) + nth * item
     return nth, begin, tl.minimum(begin + item, tl.load(start + this + 1))
@@ -214,11 +217,7 @@ def pairs_of(
     Args:
         i: [k] indices in ``order``.
         end: end of the item.
-        order: see ``Pairs``.
-        items: [M] tokens that select.
         head: head of the item.
-        heads: H.
-        places: t.
     """
     is_pair = i < end
     pair = tl.load(order + i, mask=is_pair, other=0)
@@ -280,14 +279,8 @@ def add_parts_kernel(
     """Adds up the parts of a group in order.
 
     Args:
-        parts: [slots, longest, DIM] float32.
         sums: [N, H, DIM].
-        offsets: [R + 1] first key of every sentence.
-        first, slot: see ``Pairs``.
-        heads: H.
         longest: maximum number of keys of a sentence.
-        DIM: d_k.
-        KEYS: block size.
     """
     this = tl.program_id(0)
     begin = tl.load(slot + this)

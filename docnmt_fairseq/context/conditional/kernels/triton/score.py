@@ -43,16 +43,7 @@ def score_kernel(
     """R of the selected sentences, −∞ at empty places.
 
     Args:
-        q, k: [N, H, DIM] queries of tokens, [R, H, DIM] keys of sentences.
-        items: [M] tokens that select.
-        sentence: [M, H, t] rows of the selected sentences, −1: none.
-        scores: [M, H, t] float32.
         rows: M·H.
-        heads: H.
-        places: t.
-        scale: 1/√d_k.
-        DIM: d_k.
-        ROWS: block size.
     """
     row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     head, d, is_row = row % heads, tl.arange(0, DIM), row < rows
