@@ -67,7 +67,7 @@ class ContextSentences(PlanKey[ContextRows]):
     seed: int = 1
 
     def make(self, layout: DocumentLayout) -> ContextRows:
-        """See :class:`PlanKey`; ``InputError`` if the batch has no similar sentences but needs them."""
+        """Makes the plan; ``InputError`` if the batch has no similar sentences but needs them."""
         if self.selection in ("random", "random-each-epoch"):
             seed = [self.seed] if self.selection == "random" else [self.seed, layout.epoch]
             counts, found = _random(layout.sentences, layout.tokens.lengths, self.contexts, seed)
@@ -121,7 +121,6 @@ class ToContextTokens(PlanKey[GatheredPlan]):
     of: ContextSentences
 
     def make(self, layout: DocumentLayout) -> GatheredPlan:
-        """See :class:`PlanKey`."""
         tokens, contexts = layout.tokens, layout.plan(self.of)
         lengths = tokens.lengths[contexts.sentences]
         if len(lengths):
@@ -156,7 +155,6 @@ class ToEachContextSentence(PlanKey[TwoLevelPlan]):
     of: ContextSentences
 
     def make(self, layout: DocumentLayout) -> TwoLevelPlan:
-        """See :class:`PlanKey`."""
         tokens, contexts = layout.tokens, layout.plan(self.of)
         rows, sentences = contexts.row_of_sentence, contexts.sentences
         each = GatheredPlan.make(tokens, rows, tokens.items_of(sentences), tokens.lengths[sentences])

@@ -275,11 +275,9 @@ class DecodedTokens(PlanKey[DecodedPlan]):
     """Tokens of decoded rows, in a batch with context-only rows."""
 
     def asked_of(self, layout: DocumentLayout) -> bool:
-        """See :class:`PlanKey`."""
         return layout.decoded is not None
 
     def make(self, layout: DocumentLayout) -> DecodedPlan:
-        """See :class:`PlanKey`."""
         decoded = np.arange(layout.tokens.rows) if layout.decoded is None else layout.decoded
         others = np.setdiff1d(np.arange(layout.tokens.rows), decoded)
         items = layout.tokens.items_of(decoded)
@@ -292,7 +290,6 @@ class WithinSentences(PlanKey[AttentionPlan]):
     """Tokens attend to the tokens of their own sentence."""
 
     def make(self, layout: DocumentLayout) -> AttentionPlan:
-        """See :class:`PlanKey`."""
         return AttentionPlan(layout.tokens, layout.tokens)
 
 
@@ -301,7 +298,6 @@ class ToSentences(PlanKey[AttentionPlan]):
     """Tokens attend to the sentence encodings of their document."""
 
     def make(self, layout: DocumentLayout) -> AttentionPlan:
-        """See :class:`PlanKey`."""
         return AttentionPlan(layout.document_tokens, layout.sentences)
 
 
@@ -317,7 +313,6 @@ class OfTargets(PlanKey[DocumentLayout]):
     of_targets = True
 
     def make(self, layout: DocumentLayout) -> DocumentLayout:
-        """See :class:`PlanKey`."""
         documents = layout.decoded_document if layout.target_document is None else layout.target_document
         _, first, lengths = np.unique(documents, return_index=True, return_counts=True)
         tokens = layout.target_tokens
@@ -333,7 +328,6 @@ class WithinTargets(PlanKey[AttentionPlan]):
     of_targets = True
 
     def make(self, layout: DocumentLayout) -> AttentionPlan:
-        """See :class:`PlanKey`."""
         return AttentionPlan(layout.target_tokens, layout.target_tokens, causal=True)
 
 
@@ -344,7 +338,6 @@ class TargetsToSource(PlanKey[AttentionPlan]):
     of_targets = True
 
     def make(self, layout: DocumentLayout) -> AttentionPlan:
-        """See :class:`PlanKey`."""
         return AttentionPlan(layout.target_tokens, layout.decoded_tokens)
 
 
@@ -355,7 +348,6 @@ class TargetsToSentences(PlanKey[AttentionPlan]):
     of_targets = True
 
     def make(self, layout: DocumentLayout) -> AttentionPlan:
-        """See :class:`PlanKey`."""
         with_targets, first = np.unique(layout.decoded_document, return_index=True)
         tokens = Ragged(np.add.reduceat(layout.target_tokens.lengths, first), layout.device)
         return AttentionPlan(tokens, layout.sentences, key_rows=with_targets)

@@ -55,7 +55,6 @@ class TargetsAndSources(PlanKey[P]):
 
     @property
     def of_extra_sources(self) -> bool:  # type: ignore[override]
-        """See :class:`PlanKey`."""
         return any(source.of_extra_sources for source in self.sources)
 
 
@@ -64,7 +63,6 @@ class OfSentence(SourceKey):
     """The main source: a decoded sentence attends to its own tokens."""
 
     def make(self, layout: DocumentLayout) -> SourceRows:
-        """See :class:`PlanKey`."""
         return SourceRows(layout.decoded_tokens.lengths)
 
 
@@ -80,7 +78,6 @@ class OfExtraSource(SourceKey):
     of_extra_sources = True
 
     def make(self, layout: DocumentLayout) -> SourceRows:
-        """See :class:`PlanKey`."""
         return SourceRows(layout.extra_lengths_of(self.number))
 
 
@@ -91,7 +88,6 @@ class OfContextSentences(SourceKey):
     context: ContextSentences
 
     def make(self, layout: DocumentLayout) -> SourceRows:
-        """See :class:`PlanKey`."""
         sentences, lengths = _context_of_decoded(layout, self.context)
         return SourceRows(lengths, layout.tokens.items_of(sentences))
 
@@ -122,7 +118,6 @@ class SeparateContext(PlanKey[Optional[SeparateSentences]]):
     inner: Tuple[PlanKey[Any], ...] = field(default=(), compare=False)
 
     def make(self, layout: DocumentLayout) -> Optional[SeparateSentences]:
-        """See :class:`PlanKey`."""
         needed = np.unique(_context_of_decoded(layout, self.context)[0])
         if not len(needed):
             return None
@@ -137,7 +132,6 @@ class OfSeparateContext(SourceKey):
     context: ContextSentences
 
     def make(self, layout: DocumentLayout) -> SourceRows:
-        """See :class:`PlanKey`."""
         sentences, lengths = _context_of_decoded(layout, self.context)
         needed, number = np.unique(sentences, return_inverse=True)
         if not len(needed):
@@ -159,7 +153,6 @@ class SeparateExtraSource(PlanKey[Optional[DocumentLayout]]):
     of_extra_sources = True
 
     def make(self, layout: DocumentLayout) -> Optional[DocumentLayout]:
-        """See :class:`PlanKey`."""
         lengths = layout.extra_lengths_of(self.number)
         if not lengths.any():
             return None
@@ -187,11 +180,9 @@ class Padded(PlanKey[PaddedRows]):
 
     @property
     def of_extra_sources(self) -> bool:  # type: ignore[override]
-        """See :class:`PlanKey`."""
         return self.source.of_extra_sources
 
     def make(self, layout: DocumentLayout) -> PaddedRows:
-        """See :class:`PlanKey`."""
         rows = layout.plan(self.source)
         return PaddedRows(*map(layout.index, rows.block(np.arange(len(rows.lengths)))))
 

@@ -73,7 +73,6 @@ class ConvolutionalSentenceEncoder(PatchMixture, SentenceEncoder):
         super().__init__(embed_dim, embed_dim, (3,))
 
     def forward(self, x: Tensor, sentences: Ragged) -> Tensor:
-        """[R, d]; see :class:`SentenceEncoder`."""
         return sentences.mean(self.of_tokens(x, sentences))
 
 
@@ -131,6 +130,5 @@ class ConvolutionalResidual(ChiGated):
         return w
 
     def chi_parameters(self) -> Iterator[nn.Parameter]:
-        """v and b of eq. 39 of every layer; see :class:`ChiGated`."""
         for gate in self.gates:
             yield from gate.chi_parameters()

@@ -62,7 +62,6 @@ class ScoreGated(ChiGated):
     score: nn.Module
 
     def chi_parameters(self) -> Iterator[nn.Parameter]:
-        """v and b of eq. 39; see :class:`ChiGated`."""
         return self.score.parameters()
 
 

@@ -43,7 +43,6 @@ class ContextAwareEmbedding(Embedding, ChiGated):
         return mixed.masked_fill(input.eq(self.padding_idx)[..., None], 0)
 
     def chi_parameters(self) -> Iterator[nn.Parameter]:
-        """θ and w_σ; see :class:`ChiGated`."""
         yield self.theta
         yield from self.for_chi.parameters()
 
@@ -52,7 +51,6 @@ class ChiEmbedding(Embedding, ChiGated):
     """Embeddings w_σ for a χ that another layer computes ([Z] sec. 3.3, last paragraph)."""
 
     def chi_parameters(self) -> Iterator[nn.Parameter]:
-        """w_σ; see :class:`ChiGated`."""
         return self.parameters()
 
 
@@ -79,7 +77,6 @@ class BagOfFeatures(ChiGated):
         return rows.sum(compose(self.indicator(score)[:, None], self.v_0, w)).to(w.dtype)
 
     def chi_parameters(self) -> Iterator[nn.Parameter]:
-        """θ; see :class:`ChiGated`."""
         yield self.theta
 
 
@@ -110,7 +107,6 @@ class SparseFeatures(BagOfFeatures):
         return self.add_up(self.words(known), self.words_for_chi(known), rows, unknown)
 
     def chi_parameters(self) -> Iterator[nn.Parameter]:
-        """θ and w_σ; see :class:`ChiGated`."""
         yield self.theta
         yield from self.words_for_chi.parameters()
 
@@ -128,10 +124,8 @@ class BagOfStates(BagOfFeatures, SentenceEncoder):
         self.for_chi = projection(embed_dim, embed_dim // heads, zero_bias=True)  # W_σ, b
 
     def forward(self, x: Tensor, sentences: Ragged) -> Tensor:
-        """[R, d]; see :class:`SentenceEncoder`."""
         return self.add_up(x, self.for_chi(x), sentences)
 
     def chi_parameters(self) -> Iterator[nn.Parameter]:
-        """θ, W_σ and b; see :class:`ChiGated`."""
         yield self.theta
         yield from self.for_chi.parameters()

@@ -39,11 +39,9 @@ class SentenceEncodingAttention(DecoderContextMechanism):
         self.out_proj = projection(width, layer.embed_dim, zero_bias=True, zero=layer.zero_init)
 
     def forward(self, x: Tensor, layout: DocumentLayout, *embeddings: Tensor) -> Tensor:
-        """See :class:`ContextMechanism`."""
         return self.attend(x, self.project(x, layout), layout.plan(ToSentences()))
 
     def plans(self) -> Iterator[PlanKey[Any]]:
-        """See :class:`ContextMechanism`."""
         yield ToSentences()
 
     def project(self, states: Tensor, layout: DocumentLayout) -> Tensor:
@@ -52,7 +50,6 @@ class SentenceEncodingAttention(DecoderContextMechanism):
         return torch.cat([self.k_proj(encodings), self.v_proj(encodings)], dim=1)
 
     def attend(self, x: Tensor, projected: Tensor, plan: AttentionPlan) -> Tensor:
-        """See :class:`DecoderContextMechanism`."""
         q = self.q_proj(x).unflatten(-1, (self.heads, -1))
         k, v = projected.unflatten(-1, (2, self.heads, -1)).unbind(1)  # [R, H, d_k]
         observe = observer(self)
@@ -61,7 +58,6 @@ class SentenceEncodingAttention(DecoderContextMechanism):
         return self.out_proj(ragged_attention(q, k, v, plan, self.dropout if self.training else 0.0).flatten(1))
 
     def attend_masked(self, x: Tensor, projected: Tensor, mask: Tensor) -> Tensor:
-        """See :class:`DecoderContextMechanism`."""
         q = self.q_proj(x).unflatten(-1, (self.heads, -1))
         k, v = projected.unflatten(-1, (2, self.heads, -1)).unbind(1)
         return self.out_proj(masked_attention(q, k, v, mask, self.dropout if self.training else 0.0).flatten(1))

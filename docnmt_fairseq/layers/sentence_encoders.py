@@ -51,7 +51,6 @@ class Source2Token(SentenceEncoder):
         nn.init.xavier_uniform_(self.query)
 
     def forward(self, x: Tensor, sentences: Ragged) -> Tensor:
-        """[R, d]; see :class:`SentenceEncoder`."""
         keys = self.k_proj(x).unflatten(-1, (self.heads, -1))  # [N, H, d_k]
         values = self.v_proj(x).unflatten(-1, (self.heads, -1))
         scores = (keys.to(computing_type(keys.dtype)) * self.query).sum(-1) / math.sqrt(keys.size(-1))  # [N, H]
@@ -69,7 +68,6 @@ class MultiDimSource2Token(SentenceEncoder):
         self.score = projection(embed_dim, embed_dim)  # W_2, b_2
 
     def forward(self, x: Tensor, sentences: Ragged) -> Tensor:
-        """[R, d]; see :class:`SentenceEncoder`."""
         return sentences.sum(sentences.softmax(self.score(F.elu(self.hidden(x)))) * x).to(x.dtype)
 
 
@@ -81,7 +79,6 @@ class MeanOfTokens(SentenceEncoder):
         super().__init__()
 
     def forward(self, x: Tensor, sentences: Ragged) -> Tensor:
-        """[R, d]; see :class:`SentenceEncoder`."""
         return sentences.mean(x)
 
 
@@ -94,7 +91,6 @@ class LastState(SentenceEncoder):
         self.rnn = nn.GRU(embed_dim, embed_dim)
 
     def forward(self, x: Tensor, sentences: Ragged) -> Tensor:
-        """[R, d]; see :class:`SentenceEncoder`."""
         # Step order, longest sentence first, computed on the device of the states to avoid a synchronisation.
         place = sentences.lengths_tensor.argsort(descending=True, stable=True).argsort()  # [R]
         order = (sentences.item_column * sentences.rows + place.index_select(0, sentences.item_row)).argsort()

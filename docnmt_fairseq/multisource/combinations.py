@@ -71,7 +71,6 @@ class SeparateAttentions(AttentionCombination):
         self.attentions = ModulesOf(AttentionToOneSource(config, number, output_dim) for number in numbers)
 
     def project_sources(self, states: List[Tensor]) -> List[Tensor]:
-        """Keys and values of every source; see :class:`AttentionCombination`."""
         return [attention.project_source(of_source) for attention, of_source in zip(self.attentions, states)]
 
     def attend(self, x: Tensor, projected: List[Tensor], paddings: List[Tensor]) -> Tuple[List[Tensor], List[Tensor]]:
@@ -80,7 +79,6 @@ class SeparateAttentions(AttentionCombination):
         return [context for context, _ in results], [share for _, share in results]
 
     def main_source(self) -> Dict[str, str]:
-        """Parameter names of the first attention; see :class:`AttentionCombination`."""
         if not self.attentions[0].score.multi_head:
             return {}
         names = {"q_proj": "score.query", "k_proj": "score.keys.0", "v_proj": "values", "out_proj": "project"}
@@ -103,7 +101,6 @@ class Concatenation(SeparateAttentions):
     def forward(
         self, x: Tensor, projected: List[Tensor], paddings: List[Tensor], evidence: Optional[Tensor] = None
     ) -> Tuple[Tensor, Tensor]:
-        """[S, b, d_c] and [S, b, K]; see :class:`AttentionCombination`."""
         contexts, shares = self.attend(x, projected, paddings)
         return self.project(torch.cat(contexts, dim=-1)), torch.stack(shares, dim=-1)
 
@@ -118,7 +115,6 @@ class Parallel(SeparateAttentions):
     def forward(
         self, x: Tensor, projected: List[Tensor], paddings: List[Tensor], evidence: Optional[Tensor] = None
     ) -> Tuple[Tensor, Tensor]:
-        """[S, b, d_c] and [S, b, K]; see :class:`AttentionCombination`."""
         contexts, shares = self.attend(x, projected, paddings)
         return torch.stack(contexts).sum(0), torch.stack(shares, dim=-1)
 
@@ -139,7 +135,6 @@ class Serial(SeparateAttentions):
     def forward(
         self, x: Tensor, projected: List[Tensor], paddings: List[Tensor], evidence: Optional[Tensor] = None
     ) -> Tuple[Tensor, Tensor]:
-        """[S, b, d_c] and [S, b, K]; see :class:`AttentionCombination`."""
         total, shares = torch.zeros_like(x), []
         for number, (attention, *source) in enumerate(zip(self.attentions, projected, paddings)):
             query = x if number == 0 else self.norms[number - 1](x + total)
@@ -235,7 +230,6 @@ class FlatCombination(DividedCombination):
     def forward(
         self, x: Tensor, projected: List[Tensor], paddings: List[Tensor], evidence: Optional[Tensor] = None
     ) -> Tuple[Tensor, Tensor]:
-        """[S, b, d_c] and [S, b, K], with sentinel K + 1; see :class:`AttentionCombination`."""
         padding = torch.cat(paddings, dim=-1)
         keys, values = self.split(torch.cat(projected, dim=1))
         energies, lengths = self.score(x, keys), [of_source.size(1) for of_source in projected]  # [S, H, b, Σ n]
@@ -252,7 +246,6 @@ class FlatCombination(DividedCombination):
         return context if hidden is None else context.masked_fill(hidden, 0), torch.stack(shares, dim=-1)
 
     def main_source(self) -> Dict[str, str]:
-        """Parameter names of the attention to the first source; see :class:`AttentionCombination`."""
         if not self.score.multi_head or self.values is None:
             return {}
         return {"q_proj": "score.query", "k_proj": "score.keys.0", "v_proj": "values.0", "out_proj": "project"}
@@ -276,7 +269,6 @@ class HierarchicalCombination(DividedCombination, SeparateAttentions):
     def forward(
         self, x: Tensor, projected: List[Tensor], paddings: List[Tensor], evidence: Optional[Tensor] = None
     ) -> Tuple[Tensor, Tensor]:
-        """[S, b, d_c] and β [S, b, K], with sentinel K + 1; see :class:`AttentionCombination`."""
         contexts, _ = self.attend(x, projected, paddings)
         hidden = [absent(padding).expand(x.shape[:2]) for padding in paddings]
         if self.sentinel is not None:

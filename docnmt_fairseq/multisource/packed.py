@@ -132,5 +132,4 @@ class TargetsToAllSources(TargetsAndSources[CombinationPlan]):
     """Plan key: target tokens attend to all sources of their sentence."""
 
     def make(self, layout: DocumentLayout) -> CombinationPlan:
-        """See :class:`PlanKey`."""
         return CombinationPlan.make(layout.target_tokens, [layout.plan(source) for source in self.sources])

@@ -185,7 +185,6 @@ class SoftmaxSum(StateSum):
     def forward(
         self, x: Tensor, energies: Tensor, values: Tensor, padding: Tensor, own: Optional[Tensor] = None
     ) -> Tuple[Tensor, Tensor]:
-        """[S, b, d_v] and α [S, H, b, n]; see :class:`StateSum`."""
         weights = masked_softmax(energies, padding)
         used, heads = self.dropout(weights).to(values.dtype), (energies.size(1), -1)
         sums = used[..., : values.size(1)] @ values.unflatten(-1, heads).transpose(1, 2)  # [S, H, b, d_v/H]
@@ -216,7 +215,6 @@ class ContextFreeSum(StateSum, ChiGated):
     def forward(
         self, x: Tensor, energies: Tensor, values: Tensor, padding: Tensor, own: Optional[Tensor] = None
     ) -> Tuple[Tensor, Tensor]:
-        """[S, b, d_v] and (1 − χ)/n [S, 1, b, n]; see :class:`StateSum`."""
         chi = energies.to(computing_type(energies.dtype)).sigmoid()
         present = (~over_heads(padding)).to(chi.dtype).expand_as(chi)
         self.show(lambda: (present * chi).sum(-1) / present.sum(-1))

@@ -57,7 +57,6 @@ class AttendFirst(AttentiveCell):
         self.query = 0 if query == "output" else -1
 
     def forward(self, y: Tensor, state: State, attend: Attend) -> Tuple[State, Tensor, Tensor]:
-        """s_i, c_i and its shares; see :class:`AttentiveCell`."""
         context, shares = attend(state[self.query])
         return self.cell.step(torch.cat([y, context], dim=-1), state), context, shares
 
@@ -74,7 +73,6 @@ class AttendUpdated(AttendFirst):
         self.carried = context_dim
 
     def forward(self, y: Tensor, state: State, attend: Attend) -> Tuple[State, Tensor, Tensor]:
-        """s_i, c_i and its shares; see :class:`AttentiveCell`."""
         *before, last_context = state
         after = self.cell.step(torch.cat([y, last_context], dim=-1), tuple(before))
         context, shares = attend(after[self.query])
@@ -90,7 +88,6 @@ class ConditionalGRU(AttentiveCell):
         self.cell = RECURRENT_CELLS["gru"](context_dim, state_dim)
 
     def forward(self, y: Tensor, state: State, attend: Attend) -> Tuple[State, Tensor, Tensor]:
-        """s_i, c_i and its shares; see :class:`AttentiveCell`."""
         state = self.before.step(y, state)
         context, shares = attend(state[0])
         return self.cell.step(context, state), context, shares

@@ -39,7 +39,6 @@ class ContextAwareRNN(RecurrentCell, ReportsChi):
             nn.init.uniform_(parameter, -(d**-0.5), d**-0.5)
 
     def step(self, x: Tensor, state: State) -> State:
-        """(y, c); see :class:`RecurrentCell`."""
         d, (y, c) = self.state_dim, state
         sums = self.of_input(x) + y @ self.of_output.t()
         of_cell, of_output = sums.split([2 * d, 2 * d + 2], dim=1)
@@ -52,7 +51,6 @@ class ContextAwareRNN(RecurrentCell, ReportsChi):
         return compose(torch.sigmoid(of_output[:, -2:-1] + of_o), v, torch.tanh(of_output[:, :d])), c
 
     def run(self, x: Tensor, initial: State, order: StepOrder) -> Tensor:
-        """[N, d]; see :class:`RecurrentCell`."""
         linear = self.of_input
         weights = (linear.weight, linear.bias, self.of_output, self.of_last_cell, self.of_cell, self.peephole)
         # The loop works in place in one type, under autocast that of the weights.

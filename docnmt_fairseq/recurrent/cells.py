@@ -79,7 +79,6 @@ class StepsOfTokens(PlanKey[StepOrder]):
     reverse: bool = False
 
     def make(self, layout: DocumentLayout) -> StepOrder:
-        """See :class:`PlanKey`."""
         return StepOrder(layout.tokens, reverse=self.reverse)
 
 
@@ -90,7 +89,6 @@ class StepsOfTargets(PlanKey[StepOrder]):
     of_targets = True
 
     def make(self, layout: DocumentLayout) -> StepOrder:
-        """See :class:`PlanKey`."""
         return StepOrder(layout.target_tokens)
 
 
@@ -163,11 +161,9 @@ class GRU(TorchCell):
     layer = nn.GRU
 
     def step(self, x: Tensor, state: State) -> State:
-        """(h,); see :class:`RecurrentCell`."""
         return (torch.gru_cell(x, state[0], *self.parameters_of_step()),)
 
     def run(self, x: Tensor, initial: State, order: StepOrder) -> Tensor:
-        """[N, d]; see :class:`RecurrentCell`."""
         return self.rnn(PackedSequence(x, order.batch_sizes), initial[0][None])[0].data
 
 
@@ -180,12 +176,10 @@ class GRUResetBefore(GRU):
     """
 
     def step(self, x: Tensor, state: State) -> State:
-        """(h,); see :class:`RecurrentCell`."""
         of_input, of_state, input_bias, state_bias = self.parameters_of_step()
         return (self._next(F.linear(x, of_input, input_bias), state[0], of_state, state_bias),)
 
     def run(self, x: Tensor, initial: State, order: StepOrder) -> Tensor:
-        """[N, d]; see :class:`RecurrentCell`."""
         of_input, of_state, input_bias, state_bias = self.parameters_of_step()
         h, outputs = initial[0], []
         for sums in F.linear(x, of_input, input_bias).split(order.sizes):
@@ -210,10 +204,8 @@ class LSTM(TorchCell):
     layer = nn.LSTM
 
     def step(self, x: Tensor, state: State) -> State:
-        """(h, c); see :class:`RecurrentCell`."""
         return tuple(torch.lstm_cell(x, state, *self.parameters_of_step()))
 
     def run(self, x: Tensor, initial: State, order: StepOrder) -> Tensor:
-        """[N, d]; see :class:`RecurrentCell`."""
         first = tuple(part[None] for part in initial)
         return self.rnn(PackedSequence(x, order.batch_sizes), first)[0].data

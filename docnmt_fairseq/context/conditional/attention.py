@@ -194,14 +194,12 @@ class SelectingAttention(ContextMechanism):
 
     @classmethod
     def problems(cls, options: SelectionOptions) -> Iterator[str]:
-        """See :class:`ContextMechanism`."""
         start, end = options.context_top_t_start, options.context_top_t
         if start > 0 and not 0 < end <= start:
             yield f"--context-top-t-start {start}: must not be below --context-top-t"
 
     @classmethod
     def remarks(cls, options: SelectionOptions) -> Iterator[str]:
-        """See :class:`ContextMechanism`."""
         anneals = options.context_top_t_anneal_start or options.context_top_t_anneal_threshold
         always = options.selection_loss_phase == "always"
         if options.context_top_t and options.selection_loss and not (always or anneals):
@@ -213,7 +211,6 @@ class SelectingAttention(ContextMechanism):
 
     @classmethod
     def preset(cls, given: Mapping[str, Any]) -> Dict[str, Any]:
-        """See :class:`ContextMechanism`."""
         return {"selection_loss": 1.0, "context_tie_qk_init": True}
 
     def sentence_keys(
@@ -228,7 +225,6 @@ class SelectingAttention(ContextMechanism):
         raise NotImplementedError
 
     def forward(self, x: Tensor, layout: DocumentLayout, *embeddings: Tensor) -> Tensor:
-        """See :class:`ContextMechanism`."""
         token_projections = (self.q_proj, self.k_proj, self.v_proj, self.sentence_q_proj)
         q, k, v, q_s = (proj(x).unflatten(-1, (self.heads, -1)) for proj in token_projections)
         key, dropout = self.schedule.current_top_t(), self.dropout if self.training else 0.0
@@ -271,7 +267,6 @@ class SelectingAttention(ContextMechanism):
         return restricted
 
     def plans(self) -> Iterator[PlanKey[Any]]:
-        """See :class:`ContextMechanism`."""
         key = self.schedule.current_top_t()
         if key.progress in (0.0, 1.0):  # during annealing t changes with every update
             yield key

@@ -90,7 +90,6 @@ class TopT(SelectionKey):
         return np.ceil(start - (start - end) * self.progress - 1e-6).astype(np.int64).clip(min=1)
 
     def make(self, layout: DocumentLayout) -> SelectionPlan:
-        """See :class:`PlanKey`."""
         return SelectionPlan.of(layout, self.of(layout.sentences.lengths))
 
 
@@ -102,7 +101,6 @@ class TreeBeam(SelectionKey):
     beam: int
 
     def make(self, layout: DocumentLayout) -> SelectionPlan:
-        """See :class:`PlanKey`."""
         plan = layout.plan(self.selection)
         return SelectionPlan.of(layout, np.maximum(plan.top_t, self.beam), plan.documents)
 
@@ -129,7 +127,6 @@ class Candidates(PlanKey[CandidatePlan]):
     selection: SelectionKey
 
     def make(self, layout: DocumentLayout) -> CandidatePlan:
-        """See :class:`PlanKey`."""
         selecting = layout.plan(self.selection)
         plan = AttentionPlan(layout.document_tokens, layout.sentences, rows=selecting.documents)
         limits = [selecting.top_t[rows][:, None, None, None] for rows in plan.groups]

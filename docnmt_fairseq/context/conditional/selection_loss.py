@@ -130,7 +130,6 @@ class DivergenceTokens(PlanKey[DivergencePlan]):
     selection: SelectionKey
 
     def make(self, layout: DocumentLayout) -> DivergencePlan:
-        """See :class:`PlanKey`."""
         tokens, documents = layout.document_tokens, layout.plan(self.selection).documents
         plan = AttentionPlan(tokens, layout.sentences, rows=documents)
         sentence = np.repeat(np.arange(layout.tokens.rows), layout.tokens.lengths)

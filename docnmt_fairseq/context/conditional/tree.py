@@ -112,7 +112,6 @@ class TreesOfBatch(PlanKey[SentenceTrees]):
     """Trees of a batch."""
 
     def make(self, layout: DocumentLayout) -> SentenceTrees:
-        """See :class:`PlanKey`."""
         return SentenceTrees(layout.sentences)
 
 
@@ -150,7 +149,6 @@ class Subtrees(PlanKey[List[Ragged]]):
     """Leaves of a batch in subtrees of 2^h places, from the highest roots down to h = 1."""
 
     def make(self, layout: DocumentLayout) -> List[Ragged]:
-        """See :class:`PlanKey`."""
         lengths = layout.sentences.lengths
         heights = len(layout.plan(TreesOfBatch()).sizes)
         return [_blocks(lengths, 2**height, layout) for height in range(heights - 1, 0, -1)]

@@ -107,7 +107,6 @@ class TreeAttention(SelectingAttention):
 
     @classmethod
     def problems(cls, options: Any) -> Iterator[str]:
-        """See :class:`ContextMechanism`."""
         yield from super().problems(options)
         if options.tree_order == "keys" and options.tree_merge != "average":
             yield f"--tree-merge {options.tree_merge}: --tree-order keys needs average"
@@ -116,7 +115,7 @@ class TreeAttention(SelectingAttention):
 
     @classmethod
     def preset(cls, given: Mapping[str, Any]) -> Dict[str, Any]:
-        """See :class:`ContextMechanism`: key order, unless the command line asks for the paper's tree."""
+        """Returns key order, unless the command line asks for the paper's tree."""
         as_in_paper = (
             given.get("tree_order") == "text"
             or given.get("tree_merge") not in (None, "average")
@@ -126,14 +125,12 @@ class TreeAttention(SelectingAttention):
         return {**super().preset(given), **by_keys}
 
     def plans(self) -> Iterator[PlanKey[Any]]:
-        """See :class:`ContextMechanism`."""
         yield TreesOfBatch()
         if self.by_keys:
             yield Subtrees()
         yield from super().plans()
 
     def walk(self, key: SelectionKey) -> SelectionKey:
-        """See :class:`SelectingAttention`."""
         return tree_beam(key, self.beam)
 
     def sentence_keys(

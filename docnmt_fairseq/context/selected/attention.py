@@ -46,7 +46,6 @@ class ContextAwareAttention(SelectedContext):
         self.attention = MultiHeadAttention(layer.embed_dim, layer.heads, layer.dropout)
 
     def forward(self, x: Tensor, layout: DocumentLayout, *embeddings: Tensor) -> Tensor:
-        """See :class:`ContextMechanism`."""
         if not len(self.select(layout).sentences):
             return self.nothing(x)
         gathered = layout.plan(ToContextTokens(self.context_sentences))
@@ -55,7 +54,6 @@ class ContextAwareAttention(SelectedContext):
         return gathered.scatter(attended, len(x))
 
     def plans(self) -> Iterator[PlanKey[Any]]:
-        """See :class:`ContextMechanism`."""
         yield from super().plans()
         yield ToContextTokens(self.context_sentences)
 
@@ -79,7 +77,6 @@ class HierarchicalAttention(SelectedContext, TargetContextMechanism):
         self.feed_forward = FeedForwardSubLayer(layer)
 
     def forward(self, x: Tensor, layout: DocumentLayout, *embeddings: Tensor) -> Tensor:
-        """See :class:`ContextMechanism`."""
         if not len(self.select(layout).sentences):
             return self.nothing(x)
         plan = layout.plan(ToEachContextSentence(self.context_sentences))
@@ -98,7 +95,6 @@ class HierarchicalAttention(SelectedContext, TargetContextMechanism):
         return plan.over.scatter(self.feed_forward(attended), len(x))
 
     def plans(self) -> Iterator[PlanKey[Any]]:
-        """See :class:`ContextMechanism`."""
         yield from super().plans()
         yield ToEachContextSentence(self.context_sentences)
 
@@ -107,7 +103,6 @@ class HierarchicalAttention(SelectedContext, TargetContextMechanism):
         return torch.cat([self.word_attention.k_proj(states), self.word_attention.v_proj(states)], dim=-1)
 
     def look_back(self, x: Tensor, projected: Tensor, padding: Tensor) -> Tensor:
-        """Returns [S, b, d]; see :class:`TargetContextMechanism`."""
         words, sentences = self.word_attention, self.sentence_attention
         absent = padding.all(-1)  # [S, J]
         k, v = (words.split_heads(side.flatten(0, 1)).transpose(1, 2) for side in projected.chunk(2, dim=-1))

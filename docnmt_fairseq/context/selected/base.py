@@ -62,11 +62,9 @@ class SelectedContext(ContextMechanism):
         return layout.plan(self.context_sentences)
 
     def plans(self) -> Iterator[PlanKey[Any]]:
-        """See :class:`ContextMechanism`."""
         yield self.context_sentences
 
     def has_context(self, layout: DocumentLayout) -> Optional[Tensor]:
-        """See :class:`ContextMechanism`."""
         return self.select(layout).has_context
 
     def nothing(self, x: Tensor) -> Tensor:

@@ -48,7 +48,6 @@ class CAAttention(SelectedContext, DecoderContextMechanism):
             self.sentence_encoder = SENTENCE_ENCODERS[options.sentence_encoder](width, heads)
 
     def forward(self, x: Tensor, layout: DocumentLayout, *embeddings: Tensor) -> Tensor:
-        """See :class:`ContextMechanism`."""
         if not len(self.select(layout).sentences):
             return self.nothing(x)
         gathered = layout.plan(ToContextTokens(self.context_sentences))
@@ -61,17 +60,14 @@ class CAAttention(SelectedContext, DecoderContextMechanism):
             return gathered.scatter(self.combine(q, projected, gathered.plan), len(x))
 
     def plans(self) -> Iterator[PlanKey[Any]]:
-        """See :class:`ContextMechanism`."""
         if not self.of_targets:
             yield from super().plans()
             yield ToContextTokens(self.context_sentences)
 
     def project(self, states: Tensor, layout: DocumentLayout) -> Tensor:
-        """Returns [R, 1 + d_source]; see :class:`DecoderContextMechanism`."""
         return self.attention.project_sources([self.sentence_encoder(states, layout.tokens)])[0]
 
     def attend(self, x: Tensor, projected: Tensor, plan: AttentionPlan) -> Tensor:
-        """See :class:`DecoderContextMechanism`."""
         observe = weights_observer(self, "attention", SENTENCES)
         if observe is not None:
             tokens, sentences = (torch.arange(len(side), device=x.device) for side in (x, projected))
@@ -79,7 +75,6 @@ class CAAttention(SelectedContext, DecoderContextMechanism):
         return self.combine(x, projected, plan)
 
     def attend_masked(self, x: Tensor, projected: Tensor, mask: Tensor) -> Tensor:
-        """See :class:`DecoderContextMechanism`."""
         return self.attention(x[None], [projected[None]], [~mask[None]])[0].squeeze(0)
 
     def combine(self, x: Tensor, projected: Tensor, plan: AttentionPlan) -> Tensor:

@@ -163,7 +163,6 @@ class MemoryNetwork(SelectedContext):
         self.feed_forward = FeedForwardSubLayer(layer)
 
     def forward(self, x: Tensor, layout: DocumentLayout, *embeddings: Tensor) -> Tensor:
-        """See :class:`ContextMechanism`."""
         plan = self.plan(layout)
         if not plan.blocks:
             return self.nothing(x)
@@ -205,11 +204,9 @@ class MemoryNetwork(SelectedContext):
         return layout.plan(key)
 
     def plans(self) -> Iterator[PlanKey[Any]]:
-        """See :class:`ContextMechanism`."""
         yield from super().plans()
         own_only = self.key.scope == "batch" and not self.training
         yield replace(self.key, scope="own") if own_only else self.key
 
     def has_context(self, layout: DocumentLayout) -> Optional[Tensor]:
-        """See :class:`ContextMechanism`."""
         return self.plan(layout).has_context

@@ -85,7 +85,6 @@ class MemoryKey(PlanKey[MemoryPlan]):
     reads: bool = False
 
     def make(self, layout: DocumentLayout) -> MemoryPlan:
-        """See :class:`PlanKey`."""
         contexts = layout.plan(self.context)
         items, sequences = None, layout.tokens
         of_row = np.split(contexts.sentences, contexts.first[1:])

@@ -142,12 +142,10 @@ class DenseKernel(SelectionKernel):
     """One matrix of all tokens by all tokens, −∞ outside selected sentences and between documents."""
 
     def serves(self, device: torch.device, dtype: torch.dtype) -> bool:
-        """See :class:`SelectionKernel`; it serves everything."""
         return True
 
     @torch.no_grad()
     def choose(self, q: Tensor, k: Tensor, layout: DocumentLayout, key: SelectionKey) -> Tensor:
-        """See :class:`SelectionKernel`."""
         plan = layout.plan(key)
         document = layout.token_document.index_select(0, plan.items)
         with without_autocast(q):
@@ -157,7 +155,6 @@ class DenseKernel(SelectionKernel):
         return sentence.masked_fill(torch.arange(sentence.size(-1), device=q.device) >= plan.limit, -1)
 
     def score(self, q: Tensor, k: Tensor, items: Tensor, sentence: Tensor) -> Tensor:
-        """See :class:`SelectionKernel`."""
         with without_autocast(q):
             relevance = _products(q.index_select(0, items), k) / math.sqrt(q.size(-1))
         return relevance.gather(-1, sentence.clamp(min=0)).masked_fill(sentence < 0, -torch.inf)
@@ -165,7 +162,6 @@ class DenseKernel(SelectionKernel):
     def attend(
         self, q: Tensor, k: Tensor, v: Tensor, layout: DocumentLayout, selection: Selection, dropout: float
     ) -> Tensor:
-        """See :class:`SelectionKernel`."""
         row = selection.sentence.masked_fill(selection.sentence < 0, layout.tokens.rows)  # an extra column, cut off
         relevance = selection.scores.new_full((*row.shape[:2], layout.tokens.rows + 1), -torch.inf)
         relevance = relevance.scatter(-1, row, selection.scores)[..., layout.token_sentence]  # [M, H, N]

@@ -33,22 +33,18 @@ class CompiledKernel(SelectionKernel):
     """C++ on CPUs; selection of more than 16 sentences falls back to PyTorch."""
 
     def serves(self, device: torch.device, dtype: torch.dtype) -> bool:
-        """See :class:`SelectionKernel`; builds the library if necessary."""
         return device.type == "cpu" and dtype in (torch.float32, torch.float64, *HALF_TYPES) and missing() is None
 
     def missing(self) -> Optional[str]:
-        """See :class:`SelectionKernel`."""
         return missing()
 
     def plans(self, key: SelectionKey, keeps_own: bool, walk: Optional[SelectionKey]) -> Iterator[PlanKey[Any]]:
-        """See :class:`SelectionKernel`; this kernel reads arrays."""
         if walk is not None:
             yield TreesOfBatch()
             yield walk
 
     @torch.no_grad()
     def choose(self, q: Tensor, k: Tensor, layout: DocumentLayout, key: SelectionKey) -> Tensor:
-        """See :class:`SelectionKernel`."""
         plan = layout.plan(key)
         if plan.max_t > MAX_PLACES:
             return PyTorchKernel().choose(q, k, layout, key)
@@ -63,7 +59,6 @@ class CompiledKernel(SelectionKernel):
 
     @torch.no_grad()
     def choose_in_tree(self, q: Tensor, keys: Tensor, layout: DocumentLayout, key: SelectionKey) -> Tensor:
-        """See :class:`SelectionKernel`."""
         plan, trees = layout.plan(key), layout.plan(TreesOfBatch())
         if plan.max_t > MAX_PLACES:
             return super().choose_in_tree(q, keys, layout, key)
@@ -74,13 +69,11 @@ class CompiledKernel(SelectionKernel):
         return chosen
 
     def score(self, q: Tensor, k: Tensor, items: Tensor, sentence: Tensor) -> Tensor:
-        """See :class:`SelectionKernel`."""
         return SelectedScores.apply(widened(q), widened(k), items.contiguous(), sentence.contiguous())
 
     def attend(
         self, q: Tensor, k: Tensor, v: Tensor, layout: DocumentLayout, selection: Selection, dropout: float
     ) -> Tensor:
-        """See :class:`SelectionKernel`."""
         inputs = [widened(x) for x in (q, k, v)]
         scores = selection.scores.to(inputs[0].dtype)
         items, sentence = selection.items.contiguous(), selection.sentence.contiguous()

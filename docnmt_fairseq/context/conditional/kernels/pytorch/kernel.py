@@ -34,18 +34,16 @@ class PyTorchKernel(SelectionKernel):
     """Plain PyTorch."""
 
     def serves(self, device: torch.device, dtype: torch.dtype) -> bool:
-        """See :class:`SelectionKernel`; it serves everything."""
         return True
 
     def plans(self, key: SelectionKey, keeps_own: bool, walk: Optional[SelectionKey]) -> Iterator[PlanKey[Any]]:
-        """See :class:`SelectionKernel`."""
         yield Candidates(key)
         yield BySize(key, int(keeps_own))
         yield from super().plans(key, keeps_own, walk)
 
     @torch.no_grad()
     def choose(self, q: Tensor, k: Tensor, layout: DocumentLayout, key: SelectionKey) -> Tensor:
-        """See :class:`SelectionKernel`; processes tokens in chunks, so that relevance is never held as a whole."""
+        # Tokens are processed in chunks, so that relevance is never held as a whole.
         plan, max_t = layout.plan(Candidates(key)), layout.plan(key).max_t
         chosen = []
         with without_autocast(q):
@@ -57,13 +55,11 @@ class PyTorchKernel(SelectionKernel):
         return plan.attention.gather(chosen)
 
     def score(self, q: Tensor, k: Tensor, items: Tensor, sentence: Tensor) -> Tensor:
-        """See :class:`SelectionKernel`; float32 at least."""
         return SelectedScores.apply(q, k, items, sentence)
 
     def attend(
         self, q: Tensor, k: Tensor, v: Tensor, layout: DocumentLayout, selection: Selection, dropout: float
     ) -> Tensor:
-        """See :class:`SelectionKernel`."""
         plan = layout.plan(BySize(selection.key, selection.sentence.size(-1) - layout.plan(selection.key).max_t))
         outputs = []
         if plan.small is not None:
@@ -257,7 +253,6 @@ class BySize(PlanKey[SizePlan]):
     extra_places: int = 0
 
     def make(self, layout: DocumentLayout) -> SizePlan:
-        """See :class:`PlanKey`."""
         plan = layout.plan(self.selection)
         places = plan.max_t + self.extra_places
         is_small = layout.document_tokens.lengths[plan.documents] <= TOKENS_PER_PLACE * places

@@ -68,7 +68,6 @@ class Walks(PlanKey[List[WalkPlan]]):
     selection: SelectionKey
 
     def make(self, layout: DocumentLayout) -> List[WalkPlan]:
-        """See :class:`PlanKey`."""
         trees, top_t = layout.plan(TreesOfBatch()), layout.plan(self.selection).top_t
         candidates, walks = layout.plan(Candidates(self.selection)), []
         for rows, limit in zip(candidates.attention.groups, candidates.limits):

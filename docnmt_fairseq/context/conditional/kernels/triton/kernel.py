@@ -27,19 +27,16 @@ class TritonKernel(SelectionKernel):
     """Triton programs on CUDA; t > 16 and heads wider than 128 fall back to kernel ``torch``."""
 
     def serves(self, device: torch.device, dtype: torch.dtype) -> bool:
-        """See :class:`SelectionKernel`."""
         return dtype in (torch.float32, *HALF_TYPES) and runs_on(device)
 
     def preferred(self, device: torch.device, dtype: torch.dtype) -> bool:
-        """See :class:`SelectionKernel`; half types on a GPU only, as float32 has no matrix units of that precision."""
+        # Half types on a GPU only: float32 has no matrix units of that precision.
         return device.type == "cuda" and dtype in HALF_TYPES and self.serves(device, dtype)
 
     def missing(self) -> Optional[str]:
-        """See :class:`SelectionKernel`."""
         return missing()
 
     def plans(self, key: SelectionKey, keeps_own: bool, walk: Optional[SelectionKey]) -> Iterator[PlanKey[Any]]:
-        """See :class:`SelectionKernel`."""
         yield Tiles(key)
         yield Work()
         if walk is not None:
@@ -49,7 +46,6 @@ class TritonKernel(SelectionKernel):
 
     @torch.no_grad()
     def choose(self, q: Tensor, k: Tensor, layout: DocumentLayout, key: SelectionKey) -> Tensor:
-        """See :class:`SelectionKernel`."""
         if layout.plan(key).max_t > MAX_PLACES or q.size(-1) > MAX_WIDTH:
             return PyTorchKernel().choose(q, k, layout, key)
         from docnmt_fairseq.context.conditional.kernels.triton.choose import choose_largest
@@ -58,7 +54,6 @@ class TritonKernel(SelectionKernel):
 
     @torch.no_grad()
     def choose_in_tree(self, q: Tensor, keys: Tensor, layout: DocumentLayout, key: SelectionKey) -> Tensor:
-        """See :class:`SelectionKernel`."""
         if layout.plan(key).max_t > MAX_PLACES or q.size(-1) > MAX_WIDTH:
             return super().choose_in_tree(q, keys, layout, key)
         from docnmt_fairseq.context.conditional.kernels.triton.choose import choose_by_walk
@@ -66,7 +61,6 @@ class TritonKernel(SelectionKernel):
         return choose_by_walk(q, keys, layout, key)
 
     def score(self, q: Tensor, k: Tensor, items: Tensor, sentence: Tensor) -> Tensor:
-        """See :class:`SelectionKernel`; float32."""
         if q.size(-1) > MAX_WIDTH:
             return PyTorchKernel().score(q, k, items, sentence)
         from docnmt_fairseq.context.conditional.kernels.triton.score import SelectedScores
@@ -76,7 +70,6 @@ class TritonKernel(SelectionKernel):
     def attend(
         self, q: Tensor, k: Tensor, v: Tensor, layout: DocumentLayout, selection: Selection, dropout: float
     ) -> Tensor:
-        """See :class:`SelectionKernel`."""
         if layout.plan(selection.key).max_t > MAX_PLACES or q.size(-1) > MAX_WIDTH:
             return PyTorchKernel().attend(q, k, v, layout, selection, dropout)
         from docnmt_fairseq.context.conditional.kernels.triton.attend import AttendToSelected
@@ -98,7 +91,6 @@ class FallbackPlans(PlanKey[bool]):
     walk: Optional[SelectionKey] = None
 
     def make(self, layout: DocumentLayout) -> bool:
-        """See :class:`PlanKey`."""
         keys = [self.selection, *([] if self.walk is None else [self.walk])]
         exceeds = max(layout.plan(key).max_t for key in keys) > MAX_PLACES
         if exceeds:

@@ -69,7 +69,6 @@ class Tiles(PlanKey[TilePlan]):
     selection: SelectionKey
 
     def make(self, layout: DocumentLayout) -> TilePlan:
-        """See :class:`PlanKey`."""
         plan = layout.plan(self.selection)
         tokens, sentences = layout.document_tokens, layout.sentences
         lengths = tokens.lengths[plan.documents]
@@ -108,7 +107,6 @@ class TreeForm(PlanKey[TreePlan]):
     """Shape of the batch's trees."""
 
     def make(self, layout: DocumentLayout) -> TreePlan:
-        """See :class:`PlanKey`."""
         trees = layout.plan(TreesOfBatch())
         first, counts = (layout.index(array.astype(np.int32)) for array in (trees.first, trees.counts))
         return TreePlan(first, counts, len(trees.counts))
@@ -138,7 +136,6 @@ class Work(PlanKey[WorkPlan]):
     """Sizes of the work of attention."""
 
     def make(self, layout: DocumentLayout) -> WorkPlan:
-        """See :class:`PlanKey`."""
         longest = layout.tokens.longest
         item = max(MIN_ITEM, QUERIES_PER_TOKEN * longest)
         offsets = layout.index(layout.tokens.offsets.astype(np.int32))
