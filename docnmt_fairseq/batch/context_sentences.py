@@ -20,17 +20,11 @@ CONTEXT_SELECTIONS = Choices(("previous", "next", "random", "random-each-epoch",
 
 @dataclass(frozen=True)
 class ContextRows:
-    """Context sentences of every sentence, in document order.
+    """Context sentences of every sentence, in document order."""
 
-    Attributes:
-        counts: [R] number of context sentences of each row; 0 without any, as at the start of a document.
-        sentences: [P] their rows, those of row 0 first.
-        has_context: [N] True for tokens with context.
-    """
-
-    counts: np.ndarray
-    sentences: np.ndarray
-    has_context: Tensor
+    counts: np.ndarray  # [R] number of context sentences of each row; 0 without any, as at the start of a document
+    sentences: np.ndarray  # [P] their rows, those of row 0 first
+    has_context: Tensor  # [N] True for tokens with context
 
     @property
     def rows(self) -> np.ndarray:
@@ -50,21 +44,16 @@ class ContextRows:
 
 @dataclass(frozen=True)
 class ContextSentences(PlanKey[ContextRows]):
-    """Context sentences of every row.
+    """Context sentences of every row."""
 
-    Attributes:
-        contexts: N, the maximum number of sentences; for ``previous`` and ``next`` the nearest ones.
-        selection: one of ``CONTEXT_SELECTIONS``. ``random`` draws other sentences of the document; the draw depends on
-            the seed and the sentence lengths of the document only, so it is the same in every batch, in training and
-            inference. ``random-each-epoch`` draws again in every epoch of training. ``similar`` takes the most similar
-            previous sentences in the batch. ``training-set`` takes sentences that the batch contains for this purpose,
-            each a document of its own.
-        seed: seed of the random choice.
-    """
-
-    contexts: int
+    contexts: int  # N, the maximum number of sentences; for ``previous`` and ``next`` the nearest ones
+    # one of ``CONTEXT_SELECTIONS``. ``random`` draws other sentences of the document; the draw depends on the seed and
+    # the sentence lengths of the document only, so it is the same in every batch, in training and inference.
+    # ``random-each-epoch`` draws again in every epoch of training. ``similar`` takes the most similar previous
+    # sentences in the batch. ``training-set`` takes sentences that the batch contains for this purpose, each a document
+    # of its own.
     selection: str = "previous"
-    seed: int = 1
+    seed: int = 1  # seed of the random choice
 
     def make(self, layout: DocumentLayout) -> ContextRows:
         """Makes the plan; ``InputError`` if the batch has no similar sentences but needs them."""
@@ -82,17 +71,11 @@ class ContextSentences(PlanKey[ContextRows]):
 
 @dataclass(frozen=True)
 class GatheredPlan:
-    """Attention plan between states that are gathered first.
+    """Attention plan between states that are gathered first."""
 
-    Attributes:
-        queries: [queries of the plan] indices of their states.
-        keys: [keys of the plan] indices of their states.
-        plan: which queries attend to which keys.
-    """
-
-    queries: Tensor
-    keys: Tensor
-    plan: AttentionPlan
+    queries: Tensor  # [queries of the plan] indices of their states
+    keys: Tensor  # [keys of the plan] indices of their states
+    plan: AttentionPlan  # which queries attend to which keys
 
     @classmethod
     def make(cls, tokens: Ragged, rows: np.ndarray, keys: np.ndarray, key_lengths: np.ndarray) -> "GatheredPlan":
@@ -112,13 +95,9 @@ class GatheredPlan:
 
 @dataclass(frozen=True)
 class ToContextTokens(PlanKey[GatheredPlan]):
-    """Tokens attend to all tokens of their context sentences jointly.
+    """Tokens attend to all tokens of their context sentences jointly."""
 
-    Attributes:
-        of: the context sentences.
-    """
-
-    of: ContextSentences
+    of: ContextSentences  # the context sentences
 
     def make(self, layout: DocumentLayout) -> GatheredPlan:
         tokens, contexts = layout.tokens, layout.plan(self.of)
@@ -130,29 +109,20 @@ class ToContextTokens(PlanKey[GatheredPlan]):
 
 @dataclass(frozen=True)
 class TwoLevelPlan:
-    """Attention of tokens to each of their context sentences, and then to the results.
+    """Attention of tokens to each of their context sentences, and then to the results."""
 
-    Attributes:
-        each: attention to the tokens of one context sentence. The queries, M in all, are the tokens of row 0 for its
-            first context sentence, for its second, …, then those of row 1, ….
-        sentence: [M] context sentence of each query.
-        over: attention to the results of ``each``, one per context sentence.
-    """
-
+    # attention to the tokens of one context sentence. The queries, M in all, are the tokens of row 0 for its first
+    # context sentence, for its second, …, then those of row 1, ….
     each: GatheredPlan
-    sentence: Tensor
-    over: GatheredPlan
+    sentence: Tensor  # [M] context sentence of each query
+    over: GatheredPlan  # attention to the results of ``each``, one per context sentence
 
 
 @dataclass(frozen=True)
 class ToEachContextSentence(PlanKey[TwoLevelPlan]):
-    """Tokens attend to each of their context sentences separately.
+    """Tokens attend to each of their context sentences separately."""
 
-    Attributes:
-        of: the context sentences.
-    """
-
-    of: ContextSentences
+    of: ContextSentences  # the context sentences
 
     def make(self, layout: DocumentLayout) -> TwoLevelPlan:
         tokens, contexts = layout.tokens, layout.plan(self.of)

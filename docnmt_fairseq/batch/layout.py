@@ -259,15 +259,10 @@ class DocumentLayout:
 
 @dataclass(frozen=True)
 class DecodedPlan:
-    """Tokens of decoded rows.
+    """Tokens of decoded rows."""
 
-    Attributes:
-        items: [tokens of decoded rows] their indices.
-        place: [N] index of every token in the tokens of decoded rows followed by the others.
-    """
-
-    items: Tensor
-    place: Tensor
+    items: Tensor  # [tokens of decoded rows] their indices
+    place: Tensor  # [N] index of every token in the tokens of decoded rows followed by the others
 
 
 @dataclass(frozen=True)
@@ -303,13 +298,9 @@ class ToSentences(PlanKey[AttentionPlan]):
 
 @dataclass(frozen=True)
 class OfTargets(PlanKey[DocumentLayout]):
-    """Layout of the target sentences, in document order.
+    """Layout of the target sentences, in document order."""
 
-    Attributes:
-        inner: plans made for that layout in advance.
-    """
-
-    inner: Tuple[PlanKey[Any], ...] = field(default=(), compare=False)
+    inner: Tuple[PlanKey[Any], ...] = field(default=(), compare=False)  # plans made for that layout in advance
     of_targets = True
 
     def make(self, layout: DocumentLayout) -> DocumentLayout:

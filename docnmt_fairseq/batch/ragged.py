@@ -192,23 +192,14 @@ def attention_groups(queries: np.ndarray, keys: Optional[np.ndarray] = None) -> 
 
 @dataclass(frozen=True, init=False, eq=False)
 class Slots:
-    """Positions of packed items in one tensor that holds groups of padded rows, one group after another.
+    """Positions of packed items in one tensor that holds groups of padded rows, one group after another."""
 
-    Attributes:
-        index: [slots] item of every slot; padding repeats a row's last item.
-        items: [k] items that have a slot, ascending.
-        slots: [k] their slots.
-        total: number of items, with a slot or without.
-        shapes: [b, width] of each group.
-        paddings: padding mask [b, width] of each group, True at padding; None without padding.
-    """
-
-    index: Tensor
-    items: Tensor
-    slots: Tensor
-    total: int
-    shapes: List[Tuple[int, ...]]
-    paddings: List[Optional[Tensor]]
+    index: Tensor  # [slots] item of every slot; padding repeats a row's last item
+    items: Tensor  # [k] items that have a slot, ascending
+    slots: Tensor  # [k] their slots
+    total: int  # number of items, with a slot or without
+    shapes: List[Tuple[int, ...]]  # [b, width] of each group
+    paddings: List[Optional[Tensor]]  # padding mask [b, width] of each group, True at padding; None without padding
 
     def __init__(self, rows: Ragged, groups: List[np.ndarray]):
         """Assigns the slots."""
@@ -234,17 +225,11 @@ class Slots:
 
 @dataclass(frozen=True)
 class PackedRows:
-    """Queries or keys of an attention without padding, in the format of variable-length attention kernels.
+    """Queries or keys of an attention without padding, in the format of variable-length attention kernels."""
 
-    Attributes:
-        items: [k] item numbers, row after row; None: all items in order.
-        cumulative: [rows + 1] int32, start of every row, then the total.
-        longest: length of the longest row.
-    """
-
-    items: Optional[Tensor]
-    cumulative: Tensor
-    longest: int
+    items: Optional[Tensor]  # [k] item numbers, row after row; None: all items in order
+    cumulative: Tensor  # [rows + 1] int32, start of every row, then the total
+    longest: int  # length of the longest row
 
     @classmethod
     def of(cls, rows: Ragged, selected: np.ndarray) -> "PackedRows":
@@ -272,21 +257,14 @@ class AttentionBlock:
 
 @dataclass(frozen=True, init=False, eq=False)
 class AttentionPlan:
-    """Attention of packed queries to packed keys, row by row: row r of the queries attends to row r of the keys.
+    """Attention of packed queries to packed keys, row by row: row r of the queries attends to row r of the keys."""
 
-    Attributes:
-        queries, keys: slots of both sides in padded groups.
-        groups: row numbers of each group of queries.
-        packed_queries, packed_keys: the same rows without padding.
-        causal: query i of a row attends to keys 0..i only.
-    """
-
-    queries: Slots
+    queries: Slots  # queries, keys: slots of both sides in padded groups
     keys: Slots
-    groups: List[np.ndarray]
-    packed_queries: PackedRows
+    groups: List[np.ndarray]  # row numbers of each group of queries
+    packed_queries: PackedRows  # packed_queries, packed_keys: the same rows without padding
     packed_keys: PackedRows
-    causal: bool
+    causal: bool  # query i of a row attends to keys 0..i only
 
     def __init__(
         self,

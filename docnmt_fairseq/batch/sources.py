@@ -19,13 +19,10 @@ class SourceRows:
 
     A sentence may have no states (the first one of a document has no previous sentences), and sentences may share
     states (those of a common context sentence).
-
-    Attributes:
-        lengths: [S] number of states of each decoded sentence, perhaps 0.
-        items: [their sum] indices of these states, those of sentence 0 first; None: all states in order.
     """
 
-    lengths: np.ndarray
+    lengths: np.ndarray  # [S] number of states of each decoded sentence, perhaps 0
+    # [their sum] indices of these states, those of sentence 0 first; None: all states in order
     items: Optional[np.ndarray] = None
 
     def block(self, rows: np.ndarray) -> Tuple[np.ndarray, np.ndarray]:
@@ -68,13 +65,9 @@ class OfSentence(SourceKey):
 
 @dataclass(frozen=True)
 class OfExtraSource(SourceKey):
-    """An extra source: a decoded sentence attends to the corresponding line.
+    """An extra source: a decoded sentence attends to the corresponding line."""
 
-    Attributes:
-        number: index in the layout's ``extra_lengths``.
-    """
-
-    number: int
+    number: int  # index in the layout's ``extra_lengths``
     of_extra_sources = True
 
     def make(self, layout: DocumentLayout) -> SourceRows:
@@ -94,28 +87,18 @@ class OfContextSentences(SourceKey):
 
 @dataclass(frozen=True)
 class SeparateSentences:
-    """Sentences that are encoded once more, without context.
+    """Sentences that are encoded once more, without context."""
 
-    Attributes:
-        tokens: [M] indices of their tokens in the batch.
-        layout: layout of the sentences, each a document of its own.
-    """
-
-    tokens: Tensor
-    layout: DocumentLayout
+    tokens: Tensor  # [M] indices of their tokens in the batch
+    layout: DocumentLayout  # layout of the sentences, each a document of its own
 
 
 @dataclass(frozen=True)
 class SeparateContext(PlanKey[Optional[SeparateSentences]]):
-    """Context sentences of decoded sentences, to be encoded separately; None without any.
+    """Context sentences of decoded sentences, to be encoded separately; None without any."""
 
-    Attributes:
-        context: the context sentences.
-        inner: plans made for their layout in advance.
-    """
-
-    context: ContextSentences
-    inner: Tuple[PlanKey[Any], ...] = field(default=(), compare=False)
+    context: ContextSentences  # the context sentences
+    inner: Tuple[PlanKey[Any], ...] = field(default=(), compare=False)  # plans made for their layout in advance
 
     def make(self, layout: DocumentLayout) -> Optional[SeparateSentences]:
         needed = np.unique(_context_of_decoded(layout, self.context)[0])
@@ -141,15 +124,10 @@ class OfSeparateContext(SourceKey):
 
 @dataclass(frozen=True)
 class SeparateExtraSource(PlanKey[Optional[DocumentLayout]]):
-    """Layout of one extra text, each line a document of its own; None if all are empty.
+    """Layout of one extra text, each line a document of its own; None if all are empty."""
 
-    Attributes:
-        number: index in the layout's ``extra_lengths``.
-        inner: plans made for that layout in advance.
-    """
-
-    number: int
-    inner: Tuple[PlanKey[Any], ...] = field(default=(), compare=False)
+    number: int  # index in the layout's ``extra_lengths``
+    inner: Tuple[PlanKey[Any], ...] = field(default=(), compare=False)  # plans made for that layout in advance
     of_extra_sources = True
 
     def make(self, layout: DocumentLayout) -> Optional[DocumentLayout]:
@@ -161,15 +139,10 @@ class SeparateExtraSource(PlanKey[Optional[DocumentLayout]]):
 
 @dataclass(frozen=True)
 class PaddedRows:
-    """States of one source for each decoded sentence, padded.
+    """States of one source for each decoded sentence, padded."""
 
-    Attributes:
-        index: [S, n] indices of the states.
-        padding: [S, n] True at padding.
-    """
-
-    index: Tensor
-    padding: Tensor
+    index: Tensor  # [S, n] indices of the states
+    padding: Tensor  # [S, n] True at padding
 
 
 @dataclass(frozen=True)

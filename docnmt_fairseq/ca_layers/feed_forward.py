@@ -62,19 +62,12 @@ class ContextAwareFeedForward(ContextAwareLayer, FeedForwardVariant):
 
 @dataclass(frozen=True)
 class ResidualBlock:
-    """The tuple (l, n_v, n_σ, b) of [Z] sec. 4.7.1.
+    """The tuple (l, n_v, n_σ, b) of [Z] sec. 4.7.1."""
 
-    Attributes:
-        layers: l.
-        seen_by_v: n_v, number of previous outputs that v_i sees in addition to c.
-        seen_by_chi: n_σ, the same for χ_i; unused with ``always_on``.
-        always_on: b, χ ≡ 1: no indicator, no default values.
-    """
-
-    layers: int = 2
-    seen_by_v: int = 1
-    seen_by_chi: int = 1
-    always_on: bool = False
+    layers: int = 2  # l
+    seen_by_v: int = 1  # n_v, number of previous outputs that v_i sees in addition to c
+    seen_by_chi: int = 1  # n_σ, the same for χ_i; unused with ``always_on``
+    always_on: bool = False  # b, χ ≡ 1: no indicator, no default values
 
     @classmethod
     def parse(cls, text: str) -> "ResidualBlock":

@@ -16,19 +16,12 @@ from torch.utils.checkpoint import checkpoint
 
 @dataclass(frozen=True)
 class AuxiliaryLoss:
-    """A loss as a sum over items.
+    """A loss as a sum over items."""
 
-    Attributes:
-        name: name of the logged mean.
-        total: scalar sum, with a gradient if it has a weight.
-        count: denominator of the mean, summed like the total: number of items, or their maximal total.
-        weight: weight relative to the translation loss, which is a sum over target tokens; 0: logged only.
-    """
-
-    name: str
-    total: Tensor
-    count: Union[int, Tensor]
-    weight: float = 0.0
+    name: str  # name of the logged mean
+    total: Tensor  # scalar sum, with a gradient if it has a weight
+    count: Union[int, Tensor]  # denominator of the mean, summed like the total: number of items, or their maximal total
+    weight: float = 0.0  # weight relative to the translation loss, which is a sum over target tokens; 0: logged only
 
 
 HandIn = Callable[[AuxiliaryLoss], None]

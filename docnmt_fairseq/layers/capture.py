@@ -20,17 +20,11 @@ SENTENCES, TOKENS = "sentences", "tokens"
 
 @dataclass(frozen=True)
 class Weights:
-    """Attention weights of tokens, zero where they do not attend.
+    """Attention weights of tokens, zero where they do not attend."""
 
-    Attributes:
-        name: name of the attention within its module.
-        over: what it attends to: ``SENTENCES`` (rows of the batch) or ``TOKENS`` (packed states).
-        weights: [M, K, H] of M tokens over K sentences or tokens.
-    """
-
-    name: str
-    over: str
-    weights: Tensor
+    name: str  # name of the attention within its module
+    over: str  # what it attends to: ``SENTENCES`` (rows of the batch) or ``TOKENS`` (packed states)
+    weights: Tensor  # [M, K, H] of M tokens over K sentences or tokens
 
 
 @dataclass(frozen=True)
@@ -42,15 +36,10 @@ class Relevance:
 
 @dataclass(frozen=True)
 class NodeRelevance:
-    """Scores that a walk of sentence trees compares: q·k/√d_k of all nodes in the format of ``conditional.tree``.
+    """Scores that a walk of sentence trees compares: q·k/√d_k of all nodes in the format of ``conditional.tree``."""
 
-    Attributes:
-        scores: [N, nodes, H], also of nodes that the walk does not reach.
-        cumulative: whether they are sums over the path from the root.
-    """
-
-    scores: Tensor
-    cumulative: bool
+    scores: Tensor  # [N, nodes, H], also of nodes that the walk does not reach
+    cumulative: bool  # whether they are sums over the path from the root
 
 
 @dataclass(frozen=True)
@@ -62,15 +51,10 @@ class ContextShare:
 
 @dataclass(frozen=True)
 class SourceShares:
-    """Distribution of target tokens' attention over several sources.
+    """Distribution of target tokens' attention over several sources."""
 
-    Attributes:
-        names: the sources, the main one first, perhaps a sentinel last.
-        shares: [..., K] see :meth:`AttentionCombination.forward`.
-    """
-
-    names: Tuple[str, ...]
-    shares: Tensor
+    names: Tuple[str, ...]  # the sources, the main one first, perhaps a sentinel last
+    shares: Tensor  # [..., K] see :meth:`AttentionCombination.forward`
 
 
 @dataclass(frozen=True)
@@ -89,15 +73,10 @@ Observe = Callable[[Evidence], None]
 
 @dataclass
 class Capture:
-    """Captured results in the order of the computation.
+    """Captured results in the order of the computation."""
 
-    Attributes:
-        only: the kind of evidence that is captured; None: every kind.
-        entries: modules and their evidence.
-    """
-
-    only: Optional[type] = None
-    entries: List[Tuple[nn.Module, Evidence]] = field(default_factory=list)
+    only: Optional[type] = None  # the kind of evidence that is captured; None: every kind
+    entries: List[Tuple[nn.Module, Evidence]] = field(default_factory=list)  # modules and their evidence
 
     def of(self, module: nn.Module) -> List[Evidence]:
         """Returns the evidence of a module."""

@@ -17,15 +17,10 @@ from docnmt_fairseq.multisource.base import AttentionCombination
 
 @dataclass(frozen=True)
 class SourceStates:
-    """Packed output of one encoder, and the states that each decoded sentence sees.
+    """Packed output of one encoder, and the states that each decoded sentence sees."""
 
-    Attributes:
-        states: [M, d_k] packed states.
-        rows: key of the plan that maps decoded sentences to their states.
-    """
-
-    states: Tensor
-    rows: SourceKey
+    states: Tensor  # [M, d_k] packed states
+    rows: SourceKey  # key of the plan that maps decoded sentences to their states
 
     def with_states(self, states: Tensor) -> "SourceStates":
         """The same mapping with other values [M, w], e.g. projected ones."""
@@ -70,15 +65,10 @@ def lookup(states: Tensor, index: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class CombinationPlan:
-    """Mapping of packed queries to the packed states of each source that they see, in groups of rows.
+    """Mapping of packed queries to the packed states of each source that they see, in groups of rows."""
 
-    Attributes:
-        queries: positions of queries, group by group.
-        keys: [groups][sources] state numbers and padding.
-    """
-
-    queries: Slots
-    keys: List[List[PaddedRows]]
+    queries: Slots  # positions of queries, group by group
+    keys: List[List[PaddedRows]]  # [groups][sources] state numbers and padding
 
     @classmethod
     def make(cls, targets: Ragged, sources: List[SourceRows]) -> "CombinationPlan":

@@ -19,22 +19,14 @@ class StepOrder:
     """Rows step by step: the first items of all rows, then the second ones, …, the longest row first.
 
     The rows that continue are always the first ones, so there is no padding.
-
-    Attributes:
-        rows: [R] row numbers in this order.
-        sizes: [T] number of rows that have a step t.
-        items: [N] item at every position, those of step 0 first.
-        places: [N] position of every item; undefined for items of rows left out.
-        row_index: [R] the row numbers as a tensor.
-        before: [N − R] for each position from step 1 on, the position of the same row's previous step.
     """
 
-    rows: np.ndarray
-    sizes: List[int]
-    items: Tensor
-    places: Tensor
-    row_index: Tensor
-    before: Tensor
+    rows: np.ndarray  # [R] row numbers in this order
+    sizes: List[int]  # [T] number of rows that have a step t
+    items: Tensor  # [N] item at every position, those of step 0 first
+    places: Tensor  # [N] position of every item; undefined for items of rows left out
+    row_index: Tensor  # [R] the row numbers as a tensor
+    before: Tensor  # [N − R] for each position from step 1 on, the position of the same row's previous step
 
     def __init__(self, rows: Ragged, among: Optional[np.ndarray] = None, reverse: bool = False):
         """Orders the rows.

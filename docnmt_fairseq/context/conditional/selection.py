@@ -20,25 +20,16 @@ SCHEDULE_BUFFERS = ("progress", "start_update", "selected_mass")
 
 @dataclass(frozen=True)
 class SelectionPlan:
-    """Documents whose tokens select sentences, and the others, where every sentence is kept.
+    """Documents whose tokens select sentences, and the others, where every sentence is kept."""
 
-    Attributes:
-        top_t: [D] t of every document, at most its number of sentences.
-        documents: documents whose tokens select, ascending.
-        items: [M] their tokens, ascending.
-        max_t: the largest t among them; 0 without any.
-        limit: [M, 1, 1] t of each of ``items``.
-        dense: plan of the other documents, whose tokens attend to all tokens of their document; None without any.
-        order: [N] index of every token in ``items`` followed by those of ``dense``.
-    """
-
-    top_t: np.ndarray
-    documents: np.ndarray
-    items: Tensor
-    max_t: int
-    limit: Tensor
+    top_t: np.ndarray  # [D] t of every document, at most its number of sentences
+    documents: np.ndarray  # documents whose tokens select, ascending
+    items: Tensor  # [M] their tokens, ascending
+    max_t: int  # the largest t among them; 0 without any
+    limit: Tensor  # [M, 1, 1] t of each of ``items``
+    # plan of the other documents, whose tokens attend to all tokens of their document; None without any
     dense: Optional[AttentionPlan]
-    order: Tensor
+    order: Tensor  # [N] index of every token in ``items`` followed by those of ``dense``
 
     @classmethod
     def of(cls, layout: DocumentLayout, top_t: np.ndarray, documents: Optional[np.ndarray] = None) -> "SelectionPlan":
@@ -69,17 +60,11 @@ SelectionKey = PlanKey[SelectionPlan]
 
 @dataclass(frozen=True)
 class TopT(SelectionKey):
-    """t of every document at a point of the schedule.
+    """t of every document at a point of the schedule."""
 
-    Attributes:
-        top_t: final t, 0: all sentences, always.
-        top_t_start: initial t, 0: all sentences of the document.
-        progress: share of the annealing that is done, 0 to 1.
-    """
-
-    top_t: int
-    top_t_start: int = 0
-    progress: float = 1.0
+    top_t: int  # final t, 0: all sentences, always
+    top_t_start: int = 0  # initial t, 0: all sentences of the document
+    progress: float = 1.0  # share of the annealing that is done, 0 to 1
 
     def of(self, sentences: np.ndarray) -> np.ndarray:
         """Returns t of documents with these numbers of sentences, [D] from [D]."""
@@ -107,17 +92,11 @@ class TreeBeam(SelectionKey):
 
 @dataclass(frozen=True)
 class CandidatePlan:
-    """Tokens that select, with the sentences of their document.
+    """Tokens that select, with the sentences of their document."""
 
-    Attributes:
-        attention: plan of the tokens over the sentences.
-        limits: [b, 1, 1, 1] t of the documents of each block.
-        beyond_t: [b, 1, 1, min(max_t, n)] of each block, True at ranks beyond the document's t.
-    """
-
-    attention: AttentionPlan
-    limits: List[Tensor]
-    beyond_t: List[Tensor]
+    attention: AttentionPlan  # plan of the tokens over the sentences
+    limits: List[Tensor]  # [b, 1, 1, 1] t of the documents of each block
+    beyond_t: List[Tensor]  # [b, 1, 1, min(max_t, n)] of each block, True at ranks beyond the document's t
 
 
 @dataclass(frozen=True)
@@ -137,19 +116,12 @@ class Candidates(PlanKey[CandidatePlan]):
 
 @dataclass(frozen=True)
 class Selection:
-    """Selected sentences of M tokens.
+    """Selected sentences of M tokens."""
 
-    Attributes:
-        key: key of the plan of these tokens.
-        items: [M] the tokens, ascending.
-        sentence: [M, H, t] rows of the selected sentences, −1 at empty places.
-        scores: [M, H, t] their relevance, −∞ at empty places.
-    """
-
-    key: SelectionKey
-    items: Tensor
-    sentence: Tensor
-    scores: Tensor
+    key: SelectionKey  # key of the plan of these tokens
+    items: Tensor  # [M] the tokens, ascending
+    sentence: Tensor  # [M, H, t] rows of the selected sentences, −1 at empty places
+    scores: Tensor  # [M, H, t] their relevance, −∞ at empty places
 
 
 @torch.no_grad()

@@ -108,19 +108,12 @@ class SelectionLoss:
 
 @dataclass(frozen=True)
 class DivergencePlan:
-    """Documents with more than t sentences.
+    """Documents with more than t sentences."""
 
-    Attributes:
-        sentences: plan of their tokens over their sentences.
-        positions: [b, w] of each block, index of every token's sentence in its document.
-        real: [b, w] of each block, False at padding.
-        tokens: number of tokens.
-    """
-
-    sentences: AttentionPlan
-    positions: List[Tensor]
-    real: List[Tensor]
-    tokens: int
+    sentences: AttentionPlan  # plan of their tokens over their sentences
+    positions: List[Tensor]  # [b, w] of each block, index of every token's sentence in its document
+    real: List[Tensor]  # [b, w] of each block, False at padding
+    tokens: int  # number of tokens
 
 
 @dataclass(frozen=True)

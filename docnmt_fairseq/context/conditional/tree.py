@@ -33,39 +33,24 @@ ITERATIONS = 4  # of the power method that orders leaves; more find no better tr
 
 @dataclass(frozen=True)
 class TreeLevel:
-    """Construction of the nodes of one height from those of the height below; indices are within a height.
+    """Construction of the nodes of one height from those of the height below; indices are within a height."""
 
-    Attributes:
-        pairs: rows of two children, one per merged node.
-        merged: [2 · pairs] these children, left and right alternating.
-        copied: [singles] children without a partner.
-        order: [nodes] index of every node in the merged ones followed by the copied ones.
-        children: [c] nodes of the height below that have a parent (all but roots), ascending.
-        parents: [c] their parents.
-    """
-
-    pairs: Ragged
-    merged: Tensor
-    copied: Tensor
-    order: Tensor
-    children: Tensor
-    parents: Tensor
+    pairs: Ragged  # rows of two children, one per merged node
+    merged: Tensor  # [2 · pairs] these children, left and right alternating
+    copied: Tensor  # [singles] children without a partner
+    order: Tensor  # [nodes] index of every node in the merged ones followed by the copied ones
+    children: Tensor  # [c] nodes of the height below that have a parent (all but roots), ascending
+    parents: Tensor  # [c] their parents
 
 
 @dataclass(frozen=True, init=False, eq=False)
 class SentenceTrees:
-    """Trees of a batch in the format above.
+    """Trees of a batch in the format above."""
 
-    Attributes:
-        first: [heights, D] int64, first node of every document at every height.
-        counts: [heights, D] int64, ⌈n / 2^h⌉.
-        sizes: number of nodes of every height.
-        levels: construction of height h + 1 from height h, for h = 0, 1, …; at least one, perhaps without nodes.
-    """
-
-    first: np.ndarray
-    counts: np.ndarray
-    sizes: List[int]
+    first: np.ndarray  # [heights, D] int64, first node of every document at every height
+    counts: np.ndarray  # [heights, D] int64, ⌈n / 2^h⌉
+    sizes: List[int]  # number of nodes of every height
+    # construction of height h + 1 from height h, for h = 0, 1, …; at least one, perhaps without nodes
     levels: List[TreeLevel]
 
     def __init__(self, sentences: Ragged):

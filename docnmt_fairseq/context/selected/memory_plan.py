@@ -15,50 +15,30 @@ from docnmt_fairseq.recurrent.cells import StepOrder
 
 @dataclass(frozen=True)
 class AddressBlock:
-    """Sets of tokens, padded together, with the sequences that each addresses.
+    """Sets of tokens, padded together, with the sequences that each addresses."""
 
-    Attributes:
-        sequences: [b, J] the sequences, padded by the last one.
-        absent: [b, J] True at padding.
-        tokens: [b, J, L] items of the sequences, padded by the last one.
-        padding: [b, J, L] True at padding.
-    """
-
-    sequences: Tensor
-    absent: Tensor
-    tokens: Tensor
-    padding: Tensor
+    sequences: Tensor  # [b, J] the sequences, padded by the last one
+    absent: Tensor  # [b, J] True at padding
+    tokens: Tensor  # [b, J, L] items of the sequences, padded by the last one
+    padding: Tensor  # [b, J, L] True at padding
 
 
 @dataclass(frozen=True)
 class MemoryPlan:
-    """Memory of every token.
+    """Memory of every token."""
 
-    Attributes:
-        tokens: tokens in sentences.
-        sequences: the sequences, packed.
-        items: [their items] token of each item, N for the break symbol; None: the sequences are all sentences in order.
-        within_sequences: self-attention within sequences; None if no token has a memory.
-        sets: sets of sequences addressed by the same tokens.
-        set_members: [their sum] sequences of every set, one set after another.
-        set_of_query: [tokens with a memory] set that each token addresses, in ascending order of the tokens.
-        queries: tokens that address each set, in the order of the blocks.
-        blocks: the sets, padded together.
-        has_context: [N] True for tokens with a memory.
-        steps: order in which an RNN processes the sequences; None without an RNN.
-    """
-
-    tokens: Ragged
-    sequences: Ragged
+    tokens: Ragged  # tokens in sentences
+    sequences: Ragged  # the sequences, packed
+    # [their items] token of each item, N for the break symbol; None: the sequences are all sentences in order
     items: Optional[Tensor]
-    within_sequences: Optional[AttentionPlan]
-    sets: Ragged
-    set_members: Tensor
-    set_of_query: Tensor
-    queries: Slots
-    blocks: List[AddressBlock]
-    has_context: Tensor
-    steps: Optional[StepOrder] = None
+    within_sequences: Optional[AttentionPlan]  # self-attention within sequences; None if no token has a memory
+    sets: Ragged  # sets of sequences addressed by the same tokens
+    set_members: Tensor  # [their sum] sequences of every set, one set after another
+    set_of_query: Tensor  # [tokens with a memory] set that each token addresses, in ascending order of the tokens
+    queries: Slots  # tokens that address each set, in the order of the blocks
+    blocks: List[AddressBlock]  # the sets, padded together
+    has_context: Tensor  # [N] True for tokens with a memory
+    steps: Optional[StepOrder] = None  # order in which an RNN processes the sequences; None without an RNN
 
     def scatter(self, results: Tensor) -> Tensor:
         """Returns [N, d] from the results of tokens with a memory; zero elsewhere."""
@@ -67,22 +47,15 @@ class MemoryPlan:
 
 @dataclass(frozen=True)
 class MemoryKey(PlanKey[MemoryPlan]):
-    """Memory of every token of a batch.
+    """Memory of every token of a batch."""
 
-    Attributes:
-        context: the context sentences.
-        joined: whether a sentence's context sentences form one sequence with break symbols.
-        scope: one of ``MEMORY_SCOPES``: a token addresses the sequences of its own sentence, of all sentences of its
-            document, or of the batch.
-        attends: whether there is self-attention within sequences.
-        reads: whether an RNN processes the sequences.
-    """
-
-    context: ContextSentences
-    joined: bool
+    context: ContextSentences  # the context sentences
+    joined: bool  # whether a sentence's context sentences form one sequence with break symbols
+    # one of ``MEMORY_SCOPES``: a token addresses the sequences of its own sentence, of all sentences of its document,
+    # or of the batch
     scope: str
-    attends: bool = True
-    reads: bool = False
+    attends: bool = True  # whether there is self-attention within sequences
+    reads: bool = False  # whether an RNN processes the sequences
 
     def make(self, layout: DocumentLayout) -> MemoryPlan:
         contexts = layout.plan(self.context)

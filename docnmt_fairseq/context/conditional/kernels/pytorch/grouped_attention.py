@@ -33,15 +33,10 @@ Masks = Optional[Callable[[Tensor], Tensor]]  # returns the next dropout mask, 0
 
 @dataclass(frozen=True)
 class GroupedPlan:
-    """Large documents, computed on selected sentences only.
+    """Large documents, computed on selected sentences only."""
 
-    Attributes:
-        items: [M] their tokens.
-        buckets: the sentences of the batch by length.
-    """
-
-    items: Tensor
-    buckets: SentenceBuckets
+    items: Tensor  # [M] their tokens
+    buckets: SentenceBuckets  # the sentences of the batch by length
 
     @classmethod
     def of(cls, layout: DocumentLayout, documents: np.ndarray, places: int) -> "GroupedPlan":

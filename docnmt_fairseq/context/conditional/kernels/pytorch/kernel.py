@@ -162,21 +162,13 @@ def _flat_rows(q: Tensor, k: Tensor, items: Tensor, sentence: Tensor) -> Tuple[T
 
 @dataclass(frozen=True)
 class MaskedPlan:
-    """Small documents, computed as a whole.
+    """Small documents, computed as a whole."""
 
-    Attributes:
-        items: [M] their tokens.
-        tokens: these attend to all tokens of their document.
-        first: [M] first sentence of the document of every token.
-        place: [M] index of the token's sentence in the document.
-        max_sentences: the largest number of sentences.
-    """
-
-    items: Tensor
-    tokens: AttentionPlan
-    first: Tensor
-    place: Tensor
-    max_sentences: int
+    items: Tensor  # [M] their tokens
+    tokens: AttentionPlan  # these attend to all tokens of their document
+    first: Tensor  # [M] first sentence of the document of every token
+    place: Tensor  # [M] index of the token's sentence in the document
+    max_sentences: int  # the largest number of sentences
 
     @classmethod
     def of(cls, layout: DocumentLayout, documents: np.ndarray) -> "MaskedPlan":
@@ -223,34 +215,24 @@ def attend_masked(
 
 @dataclass(frozen=True)
 class SizePlan:
-    """Tokens that select, by the size of their documents.
+    """Tokens that select, by the size of their documents."""
 
-    Attributes:
-        small: documents computed as a whole; None without any.
-        large: the others.
-        small_items, large_items: [·] indices of their tokens among all that select; None: all.
-        order: [M] index of every token in those of small documents followed by those of large ones; None if there are
-            only small or only large ones.
-    """
-
-    small: Optional[MaskedPlan]
-    large: Optional[GroupedPlan]
+    small: Optional[MaskedPlan]  # documents computed as a whole; None without any
+    large: Optional[GroupedPlan]  # the others
+    # small_items, large_items: [·] indices of their tokens among all that select; None: all
     small_items: Optional[Tensor] = None
     large_items: Optional[Tensor] = None
+    # [M] index of every token in those of small documents followed by those of large ones; None if there are only small
+    # or only large ones
     order: Optional[Tensor] = None
 
 
 @dataclass(frozen=True)
 class BySize(PlanKey[SizePlan]):
-    """Tokens that select, by the size of their documents.
+    """Tokens that select, by the size of their documents."""
 
-    Attributes:
-        selection: the tokens.
-        extra_places: places for sentences per token in addition to t.
-    """
-
-    selection: SelectionKey
-    extra_places: int = 0
+    selection: SelectionKey  # the tokens
+    extra_places: int = 0  # places for sentences per token in addition to t
 
     def make(self, layout: DocumentLayout) -> SizePlan:
         plan = layout.plan(self.selection)

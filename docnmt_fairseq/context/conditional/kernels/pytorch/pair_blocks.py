@@ -15,22 +15,14 @@ BUCKET_COST = 2**14  # cost of one more bucket of sentences, in pairs of a query
 
 @dataclass(frozen=True)
 class SentenceBucket:
-    """Sentences of similar length, padded together.
+    """Sentences of similar length, padded together."""
 
-    Attributes:
-        sentences, width: s, and the length of the longest sentence.
-        index: [s · width] token at every place; padding repeats the last one.
-        items: [tokens] the tokens, sentence by sentence.
-        real: [tokens] their places.
-        hidden: [s, width] float32, −∞ at padding and 0 at tokens; None without padding.
-    """
-
-    sentences: int
+    sentences: int  # sentences, width: s, and the length of the longest sentence
     width: int
-    index: Tensor
-    items: Tensor
-    real: Tensor
-    hidden: Optional[Tensor]
+    index: Tensor  # [s · width] token at every place; padding repeats the last one
+    items: Tensor  # [tokens] the tokens, sentence by sentence
+    real: Tensor  # [tokens] their places
+    hidden: Optional[Tensor]  # [s, width] float32, −∞ at padding and 0 at tokens; None without padding
 
     @classmethod
     def of(cls, tokens: Ragged, rows: np.ndarray) -> "SentenceBucket":
@@ -58,19 +50,12 @@ class SentenceBucket:
 
 @dataclass(frozen=True)
 class SentenceBuckets:
-    """All sentences of a batch by length.
+    """All sentences of a batch by length."""
 
-    Attributes:
-        buckets: the sentences.
-        first: [buckets + 1] rank of each bucket's first sentence, then R.
-        place: [R + 1] rank by length of every sentence; the last entry is for −1, none.
-        ends: [buckets] ranks where the buckets end.
-    """
-
-    buckets: List[SentenceBucket]
-    first: np.ndarray
-    place: Tensor
-    ends: Tensor
+    buckets: List[SentenceBucket]  # the sentences
+    first: np.ndarray  # [buckets + 1] rank of each bucket's first sentence, then R
+    place: Tensor  # [R + 1] rank by length of every sentence; the last entry is for −1, none
+    ends: Tensor  # [buckets] ranks where the buckets end
 
     @classmethod
     def of(cls, tokens: Ragged, pairs: int) -> "SentenceBuckets":
@@ -89,21 +74,13 @@ class SentenceBuckets:
 
 @dataclass(frozen=True)
 class BucketBlocks:
-    """Blocks of queries to the sentences of one bucket.
+    """Blocks of queries to the sentences of one bucket."""
 
-    Attributes:
-        bucket: the sentences.
-        heads: H.
-        blocks: range of these b blocks among all.
-        query: [b · BLOCK] token · H + head of every slot.
-        group: [b] sentence in the bucket · H + head.
-    """
-
-    bucket: SentenceBucket
-    heads: int
-    blocks: slice
-    query: Tensor
-    group: Tensor
+    bucket: SentenceBucket  # the sentences
+    heads: int  # H
+    blocks: slice  # range of these b blocks among all
+    query: Tensor  # [b · BLOCK] token · H + head of every slot
+    group: Tensor  # [b] sentence in the bucket · H + head
 
     def results(self, slots: Tensor) -> Tensor:
         """Returns the part of these blocks, [b, BLOCK, ...], of a tensor over all slots."""
@@ -137,17 +114,11 @@ class BucketBlocks:
 
 @dataclass(frozen=True)
 class PairBlocks:
-    """Pairs (token, head, kept sentence) in blocks of ``BLOCK`` queries to one sentence and head, by sentence length.
+    """Pairs (token, head, kept sentence) in blocks of ``BLOCK`` queries to one sentence and head, by length."""
 
-    Attributes:
-        query: [blocks · BLOCK] token · H + head of every slot; 0 in filling slots.
-        slot: [M·H, t] slot of every pair; empty places share one slot after all blocks.
-        by_bucket: the blocks of each bucket that has any.
-    """
-
-    query: Tensor
-    slot: Tensor
-    by_bucket: List[BucketBlocks]
+    query: Tensor  # [blocks · BLOCK] token · H + head of every slot; 0 in filling slots
+    slot: Tensor  # [M·H, t] slot of every pair; empty places share one slot after all blocks
+    by_bucket: List[BucketBlocks]  # the blocks of each bucket that has any
 
     def new_slots(self, like: Tensor, *shape: int) -> Tensor:
         """Returns a new tensor over all slots, [blocks · BLOCK + 1, *shape]; the last slot, of no pair, is 0."""

@@ -39,26 +39,18 @@ class WalkPlan:
 
     Heights where every document has at most t nodes need no scores, because all their nodes are kept. The walk starts
     below them.
-
-    Attributes:
-        counts: [heights, b] nodes of each document.
-        start: height below which the walk starts.
-        max_t: the largest t.
-        top_t: [b, 1, 1, 1] t of each document.
-        limits, first: [heights, b, 1, 1, 1] ``counts`` and the first node of each document.
-        nodes: for each height below ``start`` all nodes of the documents, [b, nodes], padded by the last one; None if
-            they are too many to score all.
-        roots: [nodes at ``start``] their indices within the documents.
     """
 
-    counts: np.ndarray
-    start: int
-    max_t: int
-    top_t: Tensor
-    limits: Tensor
+    counts: np.ndarray  # [heights, b] nodes of each document
+    start: int  # height below which the walk starts
+    max_t: int  # the largest t
+    top_t: Tensor  # [b, 1, 1, 1] t of each document
+    limits: Tensor  # limits, first: [heights, b, 1, 1, 1] ``counts`` and the first node of each document
     first: Tensor
+    # for each height below ``start`` all nodes of the documents, [b, nodes], padded by the last one; None if they are
+    # too many to score all
     nodes: List[Optional[Tensor]]
-    roots: Tensor
+    roots: Tensor  # [nodes at ``start``] their indices within the documents
 
 
 @dataclass(frozen=True)

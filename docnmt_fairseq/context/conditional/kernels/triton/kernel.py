@@ -80,13 +80,9 @@ class TritonKernel(SelectionKernel):
 
 @dataclass(frozen=True)
 class FallbackPlans(PlanKey[bool]):
-    """Whether t exceeds the programs' limit; the plans of kernel ``torch`` are made in that case.
+    """Whether t exceeds the programs' limit; the plans of kernel ``torch`` are made in that case."""
 
-    Attributes:
-        selection, keeps_own, walk: see ``SelectionKernel.plans``.
-    """
-
-    selection: SelectionKey
+    selection: SelectionKey  # selection, keeps_own, walk: see ``SelectionKernel.plans``
     keeps_own: bool = False
     walk: Optional[SelectionKey] = None
 

@@ -52,13 +52,10 @@ def runs_on(device: torch.device) -> bool:
 
 @dataclass(frozen=True)
 class TilePlan:
-    """Tokens that select, in tiles.
+    """Tokens that select, in tiles."""
 
-    Attributes:
-        tiles: [tiles, FIELDS] int32: index of the first token among those that select; its number; number of tokens;
-            document; its t; its first sentence; its number of sentences.
-    """
-
+    # [tiles, FIELDS] int32: index of the first token among those that select; its number; number of tokens; document;
+    # its t; its first sentence; its number of sentences
     tiles: Tensor
 
 
@@ -90,16 +87,11 @@ class Tiles(PlanKey[TilePlan]):
 
 @dataclass(frozen=True)
 class TreePlan:
-    """Shape of the batch's trees, see :class:`~docnmt_fairseq.context.conditional.tree.SentenceTrees`.
+    """Shape of the batch's trees, see :class:`~docnmt_fairseq.context.conditional.tree.SentenceTrees`."""
 
-    Attributes:
-        first, counts: [heights, D] int32, first node and number of nodes of every document at every height.
-        heights: number of heights.
-    """
-
-    first: Tensor
+    first: Tensor  # first, counts: [heights, D] int32, first node and number of nodes of every document at every height
     counts: Tensor
-    heights: int
+    heights: int  # number of heights
 
 
 @dataclass(frozen=True)
@@ -114,21 +106,15 @@ class TreeForm(PlanKey[TreePlan]):
 
 @dataclass(frozen=True)
 class WorkPlan:
-    """Sizes of the work of attention.
+    """Sizes of the work of attention."""
 
-    Attributes:
-        offsets: [R + 1] int32, first token of every sentence, then the total.
-        longest: tokens of the longest sentence.
-        item: maximum number of queries of one sentence and head per program. Contributions of several programs to the
-            gradient of the same keys are held separately, 2 · longest elements per program and channel; with at least
-            four times as many queries as the longest sentence has tokens, that is less than the queries themselves.
-        split: whether a sentence can have more queries than that, because a document has as many tokens.
-    """
-
-    offsets: Tensor
-    longest: int
+    offsets: Tensor  # [R + 1] int32, first token of every sentence, then the total
+    longest: int  # tokens of the longest sentence
+    # maximum number of queries of one sentence and head per program. Contributions of several programs to the gradient
+    # of the same keys are held separately, 2 · longest elements per program and channel; with at least four times as
+    # many queries as the longest sentence has tokens, that is less than the queries themselves.
     item: int
-    split: bool
+    split: bool  # whether a sentence can have more queries than that, because a document has as many tokens
 
 
 @dataclass(frozen=True)

@@ -39,16 +39,11 @@ WIDEN = tl.constexpr(interpreted())  # the interpreter multiplies bfloat16 as if
 
 @dataclass(frozen=True)
 class Settings:
-    """Compiler settings of a program.
+    """Compiler settings of a program."""
 
-    Attributes:
-        blocks: block sizes by name.
-        warps: number of warps, of 32 threads each.
-        others: settings for wider heads, by minimum width and element size in bytes.
-    """
-
-    blocks: Mapping[str, int]
-    warps: int = 4
+    blocks: Mapping[str, int]  # block sizes by name
+    warps: int = 4  # number of warps, of 32 threads each
+    # settings for wider heads, by minimum width and element size in bytes
     others: Mapping[Tuple[int, int], "Settings"] = field(default_factory=dict)
 
     def options(self, width: int, dtype: torch.dtype) -> Dict[str, int]:
@@ -146,24 +141,15 @@ class Pairs:
     has the pairs order[start[g]:start[g + 1]], in items first[g], …, first[g + 1] − 1 of up to ``item`` pairs each.
     Only the GPU knows the number of items; the grid has the largest possible number, and superfluous programs do
     nothing.
-
-    Attributes:
-        order: [P] int32, pair numbers by group; empty places come last.
-        start: [G + 1] int32, first pair of every group, then the end of the last.
-        first: [G + 1] int32, first item of every group, then their number.
-        group: [items] int32, group of every item, G for superfluous ones.
-        slot: [G] int32, first partial sum of a group's items; −1 for a group of at most one item.
-        slots: maximum number of partial sums.
-        item: maximum number of pairs of an item.
     """
 
-    order: Tensor
-    start: Tensor
-    first: Tensor
-    group: Tensor
-    slot: Tensor
-    slots: int
-    item: int
+    order: Tensor  # [P] int32, pair numbers by group; empty places come last
+    start: Tensor  # [G + 1] int32, first pair of every group, then the end of the last
+    first: Tensor  # [G + 1] int32, first item of every group, then their number
+    group: Tensor  # [items] int32, group of every item, G for superfluous ones
+    slot: Tensor  # [G] int32, first partial sum of a group's items; −1 for a group of at most one item
+    slots: int  # maximum number of partial sums
+    item: int  # maximum number of pairs of an item
 
     @classmethod
     def of(cls, sentence: Tensor, sentences: int, item: int, split: bool) -> "Pairs":
