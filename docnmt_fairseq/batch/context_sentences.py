@@ -97,7 +97,7 @@ class GatheredPlan:
 class ToContextTokens(PlanKey[GatheredPlan]):
     """Tokens attend to all tokens of their context sentences jointly."""
 
-    of: ContextSentences  # the context sentences
+    of: ContextSentences
 
     def make(self, layout: DocumentLayout) -> GatheredPlan:
         tokens, contexts = layout.tokens, layout.plan(self.of)
@@ -122,7 +122,7 @@ class TwoLevelPlan:
 class ToEachContextSentence(PlanKey[TwoLevelPlan]):
     """Tokens attend to each of their context sentences separately."""
 
-    of: ContextSentences  # the context sentences
+    of: ContextSentences
 
     def make(self, layout: DocumentLayout) -> TwoLevelPlan:
         tokens, contexts = layout.tokens, layout.plan(self.of)

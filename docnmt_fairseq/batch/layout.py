@@ -97,13 +97,8 @@ class DocumentLayout:
         unit_position: np.ndarray,
         target_lengths: Optional[np.ndarray] = None,
         decoded: Optional[np.ndarray] = None,
-        context_tokens: Optional[Tensor] = None,
-        extra_lengths: Optional[Tuple[np.ndarray, ...]] = None,
-        similar: Optional[np.ndarray] = None,
-        epoch: int = 0,
-        drawn: Optional[np.ndarray] = None,
-        target_document: Optional[np.ndarray] = None,
         device: torch.device = torch.device("cpu"),
+        **others: Any,
     ) -> "DocumentLayout":
         """Creates the layout of a batch; ``ValueError`` if documents and sentences do not add up.
 
@@ -113,8 +108,9 @@ class DocumentLayout:
             sentence_position: see above.
             unit_position: see above, or [R] for paragraphs only.
             target_lengths: [S] target tokens of each decoded sentence; None without targets.
-            decoded, context_tokens, extra_lengths, similar, epoch, drawn, target_document: see above.
+            decoded: see above.
             device: device of the tensors.
+            others: other attributes, see above.
         """
         units = np.atleast_2d(unit_position)
         tokens, sentences = Ragged(source_lengths, device), Ragged(document_lengths, device)
@@ -131,12 +127,7 @@ class DocumentLayout:
             decoded_tokens=tokens if decoded is None else Ragged(tokens.lengths[decoded], device),
             decoded=decoded,
             targets=None if target_lengths is None else Ragged(target_lengths, device),
-            context_tokens=context_tokens,
-            extra_lengths=extra_lengths,
-            similar=similar,
-            epoch=epoch,
-            drawn=drawn,
-            target_document=target_document,
+            **others,
         )
 
     @classmethod

@@ -259,10 +259,10 @@ class AttentionBlock:
 class AttentionPlan:
     """Attention of packed queries to packed keys, row by row: row r of the queries attends to row r of the keys."""
 
-    queries: Slots  # queries, keys: slots of both sides in padded groups
+    queries: Slots  # in padded groups
     keys: Slots
     groups: List[np.ndarray]  # row numbers of each group of queries
-    packed_queries: PackedRows  # packed_queries, packed_keys: the same rows without padding
+    packed_queries: PackedRows  # the same rows without padding
     packed_keys: PackedRows
     causal: bool  # query i of a row attends to keys 0..i only
 

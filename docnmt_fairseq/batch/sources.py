@@ -97,7 +97,7 @@ class SeparateSentences:
 class SeparateContext(PlanKey[Optional[SeparateSentences]]):
     """Context sentences of decoded sentences, to be encoded separately; None without any."""
 
-    context: ContextSentences  # the context sentences
+    context: ContextSentences
     inner: Tuple[PlanKey[Any], ...] = field(default=(), compare=False)  # plans made for their layout in advance
 
     def make(self, layout: DocumentLayout) -> Optional[SeparateSentences]:

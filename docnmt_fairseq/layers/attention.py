@@ -4,8 +4,9 @@ A backend computes softmax(q kᵀ · scale) v of every row. All give the same re
 weights dropout drops.
 """
 
+from contextlib import nullcontext
 from functools import cache
-from typing import Callable, Optional, Protocol, Tuple
+from typing import Any, Callable, Optional, Tuple
 
 import torch
 import torch.nn.functional as F
@@ -15,7 +16,7 @@ from docnmt_fairseq.batch.layout import DocumentLayout, WithinSentences
 from docnmt_fairseq.batch.ragged import AttentionPlan, Slots
 from docnmt_fairseq.layers.base import projection
 from docnmt_fairseq.layers.capture import weights_of_plan
-from docnmt_fairseq.layers.precision import attention_precision, attention_type, gather_rows
+from docnmt_fairseq.layers.precision import computing_type, gather_rows, without_autocast
 
 FLASH_TYPES = (torch.float16, torch.bfloat16)
 MAX_FLASH_WIDTH, FLASH_WIDTH_MULTIPLE = 256, 8  # head widths of the flash kernel
@@ -82,7 +83,9 @@ def grouped_attention(
 ) -> Tensor:
     """One ``scaled_dot_product_attention`` per group of padded rows, on every device; see :func:`ragged_attention`."""
     sides = ((q, plan.queries), (k, plan.keys), (v, plan.keys))
-    dtype = attention_type(q)
+    # On a CPU, the backward pass in bfloat16 takes four times as long as in float32, and is less precise.
+    on_cpu = q.device.type == "cpu"
+    dtype = computing_type(q.dtype) if on_cpu else q.dtype
     padded = (slots.split(_ToSlots.apply(x.to(dtype), slots)) for x, slots in sides)  # a list of [b, w, H, d] each
     outputs = []
     for padding, *block in zip(plan.keys.paddings, *padded):
@@ -90,18 +93,12 @@ def grouped_attention(
         # In causal rows, padding follows every real query: the causal mask hides it already.
         hide = padding is not None and not plan.causal
         mask = ~padding[:, None, None, :] if hide else None  # [b, 1, 1, w_k]
-        with attention_precision(q):
+        with without_autocast(q) if on_cpu else nullcontext():
             output = F.scaled_dot_product_attention(
                 q_block, k_block, v_block, attn_mask=mask, dropout_p=dropout, is_causal=plan.causal, scale=scale
             )  # [b, H, w_q, d_v]
         outputs.append(output.transpose(1, 2).flatten(0, 1))
     return _FromSlots.apply(torch.cat(outputs), plan.queries).to(q.dtype)
-
-
-class _SlotsContext(Protocol):
-    """Autograd context of :class:`_ToSlots` and :class:`_FromSlots`."""
-
-    slots: Slots
 
 
 class _ToSlots(torch.autograd.Function):
@@ -112,12 +109,12 @@ class _ToSlots(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(ctx: _SlotsContext, packed: Tensor, slots: Slots) -> Tensor:
+    def forward(ctx: Any, packed: Tensor, slots: Slots) -> Tensor:
         ctx.slots = slots
         return packed.index_select(0, slots.index)
 
     @staticmethod
-    def backward(ctx: _SlotsContext, grad: Tensor) -> Tuple[Tensor, None]:
+    def backward(ctx: Any, grad: Tensor) -> Tuple[Tensor, None]:
         slots = ctx.slots
         grad_items = grad.index_select(0, slots.slots)
         if len(slots.items) < slots.total:
@@ -129,12 +126,12 @@ class _FromSlots(torch.autograd.Function):
     """Padded slots [slots, ...] to the items that have one, [k, ...]."""
 
     @staticmethod
-    def forward(ctx: _SlotsContext, padded: Tensor, slots: Slots) -> Tensor:
+    def forward(ctx: Any, padded: Tensor, slots: Slots) -> Tensor:
         ctx.slots = slots
         return padded.index_select(0, slots.slots)
 
     @staticmethod
-    def backward(ctx: _SlotsContext, grad: Tensor) -> Tuple[Tensor, None]:
+    def backward(ctx: Any, grad: Tensor) -> Tuple[Tensor, None]:
         slots = ctx.slots
         grad_slots = grad.new_zeros(len(slots.index), *grad.shape[1:])
         return grad_slots.index_copy_(0, slots.slots, grad), None

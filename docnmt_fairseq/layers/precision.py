@@ -6,8 +6,7 @@ layer norm a fifth. :func:`gather_rows`, :class:`Embedding` and :class:`LayerNor
 so itself in matrix products, and in sums and means over a dimension.)
 """
 
-from contextlib import nullcontext
-from typing import ContextManager, Optional, Protocol, Tuple
+from typing import Any, Optional, Tuple
 
 import torch
 import torch.nn.functional as F
@@ -31,40 +30,17 @@ def without_autocast(x: Tensor) -> torch.autocast:
     return torch.autocast(x.device.type, enabled=False)
 
 
-def attention_type(x: Tensor) -> torch.dtype:
-    """Returns the type in which PyTorch's attention computes states like x.
-
-    float32 on a CPU, where the backward pass in bfloat16 takes four times as long and is less precise.
-    """
-    return computing_type(x.dtype) if x.device.type == "cpu" else x.dtype
-
-
-def attention_precision(x: Tensor) -> ContextManager[None]:
-    """Context in which PyTorch's attention keeps :func:`attention_type`."""
-    return without_autocast(x) if x.device.type == "cpu" else nullcontext()
-
-
-class _RowsContext(Protocol):
-    """Autograd context of :class:`_GatherRows`."""
-
-    shape: torch.Size
-    padding: Optional[int]
-    saved_tensors: Tuple[Tensor]
-
-    def save_for_backward(self, index: Tensor) -> None: ...
-
-
 class _GatherRows(torch.autograd.Function):
     """Rows of a half type; the gradient of a row gathered several times is accumulated in float32."""
 
     @staticmethod
-    def forward(ctx: _RowsContext, x: Tensor, index: Tensor, padding: Optional[int]) -> Tensor:
+    def forward(ctx: Any, x: Tensor, index: Tensor, padding: Optional[int]) -> Tensor:
         ctx.shape, ctx.padding = x.shape, padding
         ctx.save_for_backward(index)
         return x.index_select(0, index)
 
     @staticmethod
-    def backward(ctx: _RowsContext, grad: Tensor) -> Tuple[Tensor, None, None]:
+    def backward(ctx: Any, grad: Tensor) -> Tuple[Tensor, None, None]:
         (index,) = ctx.saved_tensors
         grad_rows = grad.new_zeros(ctx.shape, dtype=computing_type(grad.dtype))
         grad_rows.index_add_(0, index, grad.to(grad_rows.dtype))

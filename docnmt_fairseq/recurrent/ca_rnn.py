@@ -1,6 +1,6 @@
 """CA-RNN, the recurrent cell of context-aware layers."""
 
-from typing import List, Optional, Protocol, Tuple
+from typing import Any, List, Optional, Tuple
 
 import torch
 from torch import Tensor, nn
@@ -78,18 +78,6 @@ def step_slices(order: StepOrder) -> List[slice]:
     return slices
 
 
-class _StepsContext(Protocol):
-    """Typed autograd context."""
-
-    order: StepOrder
-    saved_tensors: Tuple[Tensor, ...]
-    needs_input_grad: Tuple[bool, ...]
-
-    def save_for_backward(self, *tensors: Tensor) -> None: ...
-
-    def mark_non_differentiable(self, *outputs: Tensor) -> None: ...
-
-
 class ContextAwareSteps(torch.autograd.Function):
     """The outputs y of [Z] eq. 34 and 36 for whole rows, with weights stacked as in :class:`ContextAwareRNN`.
 
@@ -99,7 +87,7 @@ class ContextAwareSteps(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: _StepsContext,
+        ctx: Any,
         x: Tensor,
         y: Tensor,
         c: Tensor,
@@ -144,7 +132,7 @@ class ContextAwareSteps(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: _StepsContext, of_outputs: Tensor, *of_gates: Tensor) -> Tuple[Optional[Tensor], ...]:
+    def backward(ctx: Any, of_outputs: Tensor, *of_gates: Tensor) -> Tuple[Optional[Tensor], ...]:
         """Gradients of the inputs of :meth:`forward`."""
         values, cells, outputs, x, y0, c0, of_input, *weights, peephole = ctx.saved_tensors
         before, d = ctx.order.before, y0.size(1)

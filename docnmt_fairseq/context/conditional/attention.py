@@ -66,7 +66,7 @@ def conditional_attention(
         selection = Selection(key, plan.items, sentence, computes.score(q_s, k_s, plan.items, sentence))
         parts.append(computes.attend(q, k, v, layout, selection, dropout))
     if observe is not None:
-        observe_conditional(observe, q, k, kept_relevance(q_s, k_s, layout, selection), layout)
+        observe_conditional(observe, q, k, q_s, k_s, layout, selection)
     if on_selection is not None:
         on_selection(selection)
     if plan.dense is not None:
@@ -96,11 +96,18 @@ def attend_to_all(
     return ragged_attention(queries, keys, values, plan, dropout, scale=1 / math.sqrt(d))[..., :d]
 
 
-def kept_relevance(q_s: Tensor, k_s: Tensor, layout: DocumentLayout, selection: Optional[Selection] = None) -> Tensor:
-    """Returns R of the kept sentences, −∞ elsewhere, as a dense tensor [N, R, H]; for captures only.
+def observe_conditional(
+    observe: Observe,
+    q: Tensor,
+    k: Tensor,
+    q_s: Tensor,
+    k_s: Tensor,
+    layout: DocumentLayout,
+    selection: Optional[Selection],
+) -> None:
+    """Reports R as a dense tensor [N, R, H], −∞ where not kept, and the weights softmax_w(q k_wᵀ/√d_k + R) ([T] eq. 7).
 
-    Args:
-        selection: selection of the tokens that do not keep all sentences of their document.
+    ``selection`` is that of the tokens that do not keep all sentences of their document.
     """
     other = layout.token_document[:, None] != layout.sentences.item_row  # [N, R]
     relevance = torch.einsum("nhd,rhd->nrh", q_s, k_s) / math.sqrt(q_s.size(-1))
@@ -111,12 +118,7 @@ def kept_relevance(q_s: Tensor, k_s: Tensor, layout: DocumentLayout, selection: 
         kept = relevance.new_full((*place.shape[:2], rows + 1), -torch.inf)
         kept = kept.scatter(2, place, selection.scores.to(kept.dtype))[..., :rows].transpose(1, 2)
         relevance = relevance.index_copy(0, selection.items, kept)
-    return relevance.detach()
-
-
-def observe_conditional(observe: Observe, q: Tensor, k: Tensor, relevance: Tensor, layout: DocumentLayout) -> None:
-    """Reports relevance [N, R, H] and the resulting weights softmax_w(q k_wᵀ/√d_k + R) ([T] eq. 7)."""
-    observe(Relevance(relevance))
+    observe(Relevance(relevance.detach()))
     scores = torch.einsum("nhd,whd->nwh", q, k) / math.sqrt(q.size(-1))
     scores = scores + relevance.index_select(1, layout.token_sentence)
     observe(Weights("attention", TOKENS, scores.softmax(1).detach()))

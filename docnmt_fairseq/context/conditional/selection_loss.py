@@ -160,19 +160,9 @@ def selection_divergence(
     if selection is not None:
         kept = selection.sentence.new_full((len(q), *selection.sentence.shape[1:]), -1)
         kept = kept.index_copy(0, selection.items, selection.sentence)
-    setting = _Setting(plan, top_t, temperature, kept)
-    sums: Tuple[Tensor, Tensor, Tensor] = _Divergence.apply(q.detach(), k.detach(), q_s, k_s, setting)
+    inputs = (q.detach(), k.detach(), q_s, k_s)
+    sums: Tuple[Tensor, Tensor, Tensor] = _Divergence.apply(*inputs, plan, top_t, temperature, kept)
     return sums
-
-
-@dataclass(frozen=True)
-class _Setting:
-    """Arguments of :func:`selection_divergence` without gradient; ``kept`` as in :class:`_Block`."""
-
-    plan: DivergencePlan
-    top_t: int
-    temperature: float
-    kept: Optional[Tensor]
 
 
 class _Divergence(torch.autograd.Function):
@@ -180,22 +170,29 @@ class _Divergence(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, q: Tensor, k: Tensor, q_s: Tensor, k_s: Tensor, setting: _Setting
+        ctx: Any,
+        q: Tensor,
+        k: Tensor,
+        q_s: Tensor,
+        k_s: Tensor,
+        plan: DivergencePlan,
+        top_t: int,
+        temperature: float,
+        kept: Optional[Tensor],
     ) -> Tuple[Tensor, Tensor, Tensor]:
         """Returns the sums; computes the gradients on the way."""
-        plan, temperature = setting.plan, setting.temperature
         dtype, heads = computing_type(q.dtype), q.size(1)
         needed = any(ctx.needs_input_grad)
         grad_q, grad_k = (x.new_zeros(x.shape if needed else (0,), dtype=dtype) for x in (q_s, k_s))
         sums = q.new_zeros(3, dtype=torch.float64)
         with without_autocast(q):
             for block_plan in zip(plan.sentences.blocks, plan.positions, plan.real):
-                block = _Block(q, k, q_s, k_s, setting.kept, *block_plan)
+                block = _Block(q, k, q_s, k_s, kept, *block_plan)
                 for tokens, real in block.chunks():
                     relevance, target = block.relevance_and_mass(tokens)
                     predicted = (relevance / temperature).log_softmax(-1)
                     divergence = torch.special.xlogy(target, target) - target * predicted.masked_fill(target == 0, 0)
-                    t = min(setting.top_t, relevance.size(-1))
+                    t = min(top_t, relevance.size(-1))
                     sums[0] += (divergence * real).sum()
                     sums[1] += (target.gather(-1, relevance.topk(t, -1).indices) * real).sum()
                     sums[2] += (target.topk(t, -1).values * real).sum()
@@ -213,7 +210,7 @@ class _Divergence(torch.autograd.Function):
     def backward(ctx: Any, grad_loss: Tensor, *_: Tensor) -> Tuple[Optional[Tensor], ...]:
         """Returns the gradients of q_s and k_s."""
         grad_q, grad_k = ((grad_loss * x).to(dtype) for x, dtype in zip(ctx.saved_tensors, ctx.types))
-        return None, None, grad_q, grad_k, None
+        return None, None, grad_q, grad_k, None, None, None, None
 
 
 class _Block:

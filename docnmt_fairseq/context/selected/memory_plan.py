@@ -49,7 +49,7 @@ class MemoryPlan:
 class MemoryKey(PlanKey[MemoryPlan]):
     """Memory of every token of a batch."""
 
-    context: ContextSentences  # the context sentences
+    context: ContextSentences
     joined: bool  # whether a sentence's context sentences form one sequence with break symbols
     # one of ``MEMORY_SCOPES``: a token addresses the sequences of its own sentence, of all sentences of its document,
     # or of the batch

@@ -45,20 +45,6 @@ class GroupedPlan:
         return cls(items, SentenceBuckets.of(layout.tokens, len(items) * places))
 
 
-def attend_grouped(
-    q: Tensor, k: Tensor, v: Tensor, sentence: Tensor, scores: Tensor, plan: GroupedPlan, dropout: float
-) -> Tensor:
-    """Attention to selected sentences, [M, H, d_k], at the cost of their tokens.
-
-    Args:
-        q, k, v: [N, H, d_k] packed token states of the batch.
-        sentence, scores: [M, H, t] of the tokens of the plan, see ``Selection``.
-    """
-    if len(plan.items) < len(q):
-        q = q.index_select(0, plan.items)
-    return AttendGrouped.apply(q, k, v, scores, sentence, plan.buckets, dropout)
-
-
 class DropoutMasks:
     """Dropout masks of attention weights; the backward pass generates those of the forward pass again."""
 

@@ -17,7 +17,7 @@ from torch.nn import functional as F
 from docnmt_fairseq.batch.layout import DocumentLayout, PlanKey
 from docnmt_fairseq.batch.ragged import AttentionBlock, AttentionPlan, Ragged
 from docnmt_fairseq.context.conditional.kernels.base import KERNELS, SelectionKernel
-from docnmt_fairseq.context.conditional.kernels.pytorch.grouped_attention import GroupedPlan, attend_grouped
+from docnmt_fairseq.context.conditional.kernels.pytorch.grouped_attention import AttendGrouped, GroupedPlan
 from docnmt_fairseq.context.conditional.selection import Candidates, Selection, SelectionKey
 from docnmt_fairseq.layers.attention import ragged_attention
 from docnmt_fairseq.layers.precision import chunk_elements, computing_type, stable_top_k, without_autocast
@@ -65,7 +65,9 @@ class PyTorchKernel(SelectionKernel):
         if plan.small is not None:
             outputs.append(attend_masked(q, k, v, *_part(selection, plan.small_items), plan.small, dropout))
         if plan.large is not None:
-            outputs.append(attend_grouped(q, k, v, *_part(selection, plan.large_items), plan.large, dropout))
+            sentence, scores = _part(selection, plan.large_items)
+            queries = q if len(plan.large.items) == len(q) else q.index_select(0, plan.large.items)
+            outputs.append(AttendGrouped.apply(queries, k, v, scores, sentence, plan.large.buckets, dropout))
         return outputs[0] if plan.order is None else torch.cat(outputs).index_select(0, plan.order)
 
 
@@ -219,7 +221,7 @@ class SizePlan:
 
     small: Optional[MaskedPlan]  # documents computed as a whole; None without any
     large: Optional[GroupedPlan]  # the others
-    # small_items, large_items: [·] indices of their tokens among all that select; None: all
+    # [·] indices of the tokens of small documents among all that select; None: all
     small_items: Optional[Tensor] = None
     large_items: Optional[Tensor] = None
     # [M] index of every token in those of small documents followed by those of large ones; None if there are only small
@@ -231,7 +233,7 @@ class SizePlan:
 class BySize(PlanKey[SizePlan]):
     """Tokens that select, by the size of their documents."""
 
-    selection: SelectionKey  # the tokens
+    selection: SelectionKey
     extra_places: int = 0  # places for sentences per token in addition to t
 
     def make(self, layout: DocumentLayout) -> SizePlan:

@@ -17,8 +17,8 @@ BUCKET_COST = 2**14  # cost of one more bucket of sentences, in pairs of a query
 class SentenceBucket:
     """Sentences of similar length, padded together."""
 
-    sentences: int  # sentences, width: s, and the length of the longest sentence
-    width: int
+    sentences: int  # s
+    width: int  # length of the longest sentence
     index: Tensor  # [s · width] token at every place; padding repeats the last one
     items: Tensor  # [tokens] the tokens, sentence by sentence
     real: Tensor  # [tokens] their places
@@ -52,7 +52,7 @@ class SentenceBucket:
 class SentenceBuckets:
     """All sentences of a batch by length."""
 
-    buckets: List[SentenceBucket]  # the sentences
+    buckets: List[SentenceBucket]
     first: np.ndarray  # [buckets + 1] rank of each bucket's first sentence, then R
     place: Tensor  # [R + 1] rank by length of every sentence; the last entry is for −1, none
     ends: Tensor  # [buckets] ranks where the buckets end

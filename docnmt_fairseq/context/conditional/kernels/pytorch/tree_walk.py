@@ -45,7 +45,7 @@ class WalkPlan:
     start: int  # height below which the walk starts
     max_t: int  # the largest t
     top_t: Tensor  # [b, 1, 1, 1] t of each document
-    limits: Tensor  # limits, first: [heights, b, 1, 1, 1] ``counts`` and the first node of each document
+    limits: Tensor  # [heights, b, 1, 1, 1] ``counts``
     first: Tensor
     # for each height below ``start`` all nodes of the documents, [b, nodes], padded by the last one; None if they are
     # too many to score all

@@ -82,7 +82,7 @@ class TritonKernel(SelectionKernel):
 class FallbackPlans(PlanKey[bool]):
     """Whether t exceeds the programs' limit; the plans of kernel ``torch`` are made in that case."""
 
-    selection: SelectionKey  # selection, keeps_own, walk: see ``SelectionKernel.plans``
+    selection: SelectionKey  # see ``SelectionKernel.plans``
     keeps_own: bool = False
     walk: Optional[SelectionKey] = None
 

@@ -89,7 +89,7 @@ class Tiles(PlanKey[TilePlan]):
 class TreePlan:
     """Shape of the batch's trees, see :class:`~docnmt_fairseq.context.conditional.tree.SentenceTrees`."""
 
-    first: Tensor  # first, counts: [heights, D] int32, first node and number of nodes of every document at every height
+    first: Tensor  # [heights, D] int32, first node of every document at every height
     counts: Tensor
     heights: int  # number of heights
 
