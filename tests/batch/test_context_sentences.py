@@ -67,16 +67,6 @@ def test_random_choice_per_epoch():
     assert at(1, "random") == at(2, "random")
 
 
-def test_random_choice_covers_the_document():
-    seen = {
-        (row, s)
-        for seed in range(100)
-        for row, sentences in enumerate(chosen(make_layout([2] * 4, [4]), 1, "random", seed))
-        for s in sentences
-    }
-    assert seen == {(row, s) for row in range(4) for s in range(4) if s != row}
-
-
 @st.composite
 def with_similar(draw, columns=4):
     """Batches with any table of similar sentences, including distances beyond the start of the document."""
@@ -102,12 +92,6 @@ def test_missing_similar_sentences_are_refused():
     layout = make_layout([2, 3], [2], similar=np.zeros((2, 1), dtype=np.int16))
     with pytest.raises(InputError, match="similar"):
         layout.plan(ContextSentences(2, "similar"))
-
-
-def test_layout_keeps_similar_sentences():
-    layout = make_layout([2, 3], [2], similar=np.array([[0], [1]], dtype=np.int16), target_lengths=np.array([1, 2]))
-    moved = layout.with_targets(np.array([4, 4])).to("meta")
-    assert moved.similar is layout.similar and layout.without_context().similar is None
 
 
 def test_training_sentences_may_be_any_rows():

@@ -6,7 +6,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from docnmt_fairseq.batch.layout import DocumentLayout, WithinSentences, WithinTargets
+from docnmt_fairseq.batch.layout import WithinSentences, WithinTargets
 from docnmt_fairseq.batch.ragged import AttentionPlan, Ragged
 from docnmt_fairseq.batch.sources import OfExtraSource, OfSentence, Padded
 from docnmt_fairseq.multisource.packed import TargetsToAllSources
@@ -55,11 +55,6 @@ def test_empty_row_is_refused():
         Ragged(np.array([2, 0]))
 
 
-def test_documents_that_do_not_hold_all_sentences_are_refused():
-    with pytest.raises(ValueError):
-        DocumentLayout.of(np.array([1, 1]), np.array([3]), np.zeros(2), np.zeros(2))
-
-
 def test_context_only_rows_are_encoded_but_not_decoded():
     layout = make_layout([2, 1, 3], [3], decoded=np.array([0, 2]), context_tokens=torch.tensor([9]))
     src_tokens = torch.tensor([[1, 2, 0], [3, 4, 5]])
@@ -89,12 +84,3 @@ def test_new_extra_sources_keep_other_plans():
     assert Padded(extra).of_extra_sources and not Padded(OfSentence()).of_extra_sources
     assert TargetsToAllSources((OfSentence(), extra)).of_extra_sources
     assert other.plan(WithinSentences()) is layout.plan(WithinSentences())
-
-
-def test_without_context_keeps_targets_and_extra_sources():
-    lengths = (np.array([3, 4]),)
-    targets, decoded = np.array([6, 7]), np.array([0, 2])
-    layout = make_layout([2, 1, 5], [3], target_lengths=targets, decoded=decoded, extra_lengths=lengths)
-    alone = layout.without_context()
-    assert alone.tokens.lengths.tolist() == [2, 5] and alone.sentences.lengths.tolist() == [1, 1]
-    assert alone.targets.lengths.tolist() == [6, 7] and alone.extra_lengths is lengths

@@ -28,11 +28,6 @@ def test_groups_have_the_lowest_cost(row_lengths, price, power):
     assert cost(groups, row_lengths, area, price) == pytest.approx(least)
 
 
-def test_no_rows_no_groups():
-    none = np.zeros(0, dtype=np.int64)
-    assert attention_groups(none) == attention_groups(none, none) == []
-
-
 @given(lengths, st.data())
 def test_every_row_is_in_one_group(queries, data):
     keys = data.draw(st.lists(st.integers(1, 30), min_size=len(queries), max_size=len(queries)).map(np.array))

@@ -66,12 +66,6 @@ def test_gathered_structure_is_moved_without_gathering_again(monkeypatch):
     assert [x.shape for x in tensors_of(moved)] == [x.shape for x in tensors_of(gathered)]
 
 
-def test_structure_that_is_not_gathered_is_moved():
-    moved = transfer.to_device(structure(), torch.device("meta"))
-    assert {tensor.device.type for tensor in tensors_of(moved)} == {"meta"}
-    assert transfer.to_device({"none": None}, torch.device("meta")) == {"none": None}
-
-
 def test_pickled_layout_is_one_buffer():
     layout = make_layout([3, 1, 4], [2, 1]).with_plans([WithinSentences(), ToSentences()]).gathered()
     received = ForkingPickler.loads(ForkingPickler.dumps(layout))

@@ -1,3 +1,5 @@
+"""Alternating training of χ and the vectors."""
+
 import pytest
 import torch
 from torch import nn
@@ -102,8 +104,3 @@ def test_frozen_parameters_stay_frozen():
     alternating.set_num_updates(1)
     layer(torch.randn(5, 4)).sum().backward()
     assert layer.v.weight.grad is None and layer.default.grad.any() and not layer.score.weight.grad.any()
-
-
-def test_model_without_chi():
-    with pytest.raises(ValueError):
-        AlternatingUpdates(nn.Linear(2, 2), em_steps=1)

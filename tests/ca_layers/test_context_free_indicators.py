@@ -1,4 +1,4 @@
-"""What CA-ATT and CA-RNN report as χ of a token, whichever way they are computed."""
+"""Recorded χ of CA-ATT and CA-RNN."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,6 @@ import torch
 from hypothesis import given, settings
 
 from docnmt_fairseq.batch.ragged import Ragged
-from docnmt_fairseq.ca_layers.decomposition import ReportsChi
 from docnmt_fairseq.context.selected.ca_att import CAAttention
 from docnmt_fairseq.layers.capture import ContextFreeIndicator, capture
 from docnmt_fairseq.multisource.base import ATTENTION_COMBINATIONS, CombinationConfig
@@ -38,8 +37,9 @@ def rows(tensor, lengths):
     return tensor.split(list(map(int, lengths)))
 
 
-@pytest.mark.parametrize("attention", ["ca-att", "ca-att-bahdanau", "ca-att-luong"])
-@pytest.mark.parametrize("name", ["flat", "hierarchical", "parallel"])
+@pytest.mark.parametrize(
+    ("name", "attention"), [("flat", "ca-att"), ("hierarchical", "ca-att-bahdanau"), ("parallel", "ca-att-luong")]
+)
 def test_chi_of_ca_att_is_the_mean_over_states(name, attention):
     config = CombinationConfig(WIDTH, (WIDTH, 3), WIDTH, attention, score_dim=5)
     combination = stirred(ATTENTION_COMBINATIONS[name](config))
@@ -102,9 +102,3 @@ def test_chi_of_ca_rnn(reverse):
             gates.append(chi_of(step, cell))
         expected.append(torch.cat(gates[::-1] if reverse else gates))
     torch.testing.assert_close(chi_of(whole, cell), torch.cat(expected), atol=1e-12, rtol=0)
-
-
-def test_chi_is_computed_on_demand():
-    asked = []
-    ReportsChi().show(lambda: asked.append(1))
-    assert not asked

@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from docnmt_fairseq.layers.positions import LearnedPositions
-from docnmt_fairseq.layers.precision import Embedding, LayerNorm, gather_rows
+from docnmt_fairseq.layers.precision import Embedding, LayerNorm
 
 TOKENS, WIDTH = 4096, 8
 halves = pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)
@@ -38,13 +38,6 @@ def test_gradient_of_layer_norms(dtype):
         torch.testing.assert_close(one, other, rtol=0.01, atol=0.01)
     assert float(found[1][0]) > 40
     assert gradients(LayerNorm(WIDTH, elementwise_affine=False), dtype, x.requires_grad_()) == []
-
-
-@halves
-def test_gradient_of_gathered_rows(dtype):
-    x = torch.zeros(2, WIDTH, dtype=dtype, requires_grad=True)
-    gather_rows(x, torch.arange(TOKENS) % 2).backward(torch.full((TOKENS, WIDTH), 0.01, dtype=dtype))
-    torch.testing.assert_close(x.grad.float(), torch.full((2, WIDTH), 20.48), rtol=0.01, atol=0)
 
 
 def test_float32_equals_pytorch():

@@ -73,13 +73,6 @@ def test_attention_has_gradients_when_needed(wanted):
     assert grad.abs().sum() > 0
 
 
-def test_extreme_scores_do_not_overflow(implementation):
-    q, k, v, seen = inputs(2, 3, 2, 16, 9)
-    q, k = q * 1e3, k * 1e3
-    expected = attention_in_loops(q, k, v, seen)
-    torch.testing.assert_close(attend_hypotheses(q, k, v, seen).double(), expected, rtol=1e-4, atol=1e-4)
-
-
 @pytest.mark.parametrize("value", [1e30, -1e30])
 def test_masked_keys_and_values_do_not_matter(implementation, value):
     q, k, v, seen = inputs(2, 3, 2, 16, 9, shared=True)
@@ -114,11 +107,6 @@ def test_log_sum_exp_of_minus_infinity(implementation):
     found = log_sum_exp(logits)
     torch.testing.assert_close(found[0, 0], torch.cat([logits[0, :3], logits[0, 60:]]).logsumexp(0))
     assert found[1, 0] == -torch.inf
-
-
-def test_log_sum_exp_of_half_types_is_float32():
-    logits = torch.randn(2, 5000).bfloat16()
-    torch.testing.assert_close(log_sum_exp(logits), logits.float().logsumexp(-1, keepdim=True))
 
 
 def test_log_sum_exp_has_gradients_when_needed():

@@ -1,4 +1,4 @@
-"""What is summed over the states of a source: CA-ATT's parts, dropped weights, states near the end of float16."""
+"""Weighted sums of the states of a source."""
 
 import pytest
 import torch

@@ -1,3 +1,5 @@
+"""Recurrent cells, layers and decoder cells."""
+
 import numpy as np
 import pytest
 import torch
@@ -52,13 +54,6 @@ def test_step_equals_its_equation(name, dtype, tolerance):
     slow = [torch.cat(step(module, x[row], tuple(part[row] for part in state))) for row in range(5)]
     fast = torch.cat(cell.step(x, state), dim=1)
     assert_same(fast, torch.stack(slow), [x, *state, *cell.parameters()], tolerance)
-
-
-@every_cell
-def test_default_initial_state(name):
-    cell, x, order = build(name), random(ROWS.total, 4), StepOrder(ROWS)
-    zeros = tuple(torch.zeros(ROWS.rows, 3, dtype=torch.float64) for _ in range(cell.parts))
-    assert torch.equal(cell.sequence(x, order), cell.sequence(x, order, zeros))
 
 
 def test_gradients_of_ca_rnn():
@@ -151,7 +146,7 @@ def test_decoder_cells(name, place, query, dtype, tolerance):
     assert shares.shape == (5, 1)
 
 
-def test_what_asks_is_what_was_asked_for():
+def test_query_of_the_attention():
     asked = {}
     for place in ATTENDING_STATES:
         for query in QUERIES:
@@ -168,7 +163,7 @@ def test_what_asks_is_what_was_asked_for():
 
 @PRECISIONS
 @pytest.mark.parametrize("kind", DEEP_OUTPUTS)
-def test_deep_output_is_its_equation(kind, dtype, tolerance):
+def test_deep_output_equals_its_equation(kind, dtype, tolerance):
     torch.manual_seed(0)
     module = DeepOutput(3, 4, 2, 5, kind).to(dtype)
     s, y, c = (random(6, width, dtype=dtype, seed=width) for width in (3, 4, 2))

@@ -150,15 +150,6 @@ def test_dropout_drops_the_same_weights_in_the_backward_pass(small_items):
     assert not torch.equal(other > 0, dropped > 0)
 
 
-def test_dropout_of_all_weights_gives_zeros():
-    layout, key = make_layout([36, 5, 1, 9, 4, 7], [6]), keeping([3])
-    inputs = random_inputs(layout, torch.float32, 64)
-    dropped, *gradients = results(
-        lambda x: attention("triton", x, layout.to(DEVICE), key, dropout=1.0), inputs, torch.float32, DEVICE
-    )
-    assert not dropped.any() and all(torch.equal(value, torch.zeros_like(value)) for value in gradients)
-
-
 def test_large_t_falls_back_to_pytorch():
     layout = make_layout([1] * 18, [18])
     for t in (16, 17):

@@ -67,13 +67,6 @@ def test_beam_over_all_nodes_equals_flat_selection(layout, t, own, annealing):
     torch.testing.assert_close(*gradients)
 
 
-def test_equals_flat_selection_before_annealing():
-    tree, flat = pair(context_top_t=2, context_top_t_anneal_start=10)
-    layout = make_layout([2, 3, 1, 2, 2, 1, 4], [5, 2])
-    x = torch.randn(layout.tokens.total, 6, dtype=torch.double)
-    torch.testing.assert_close(tree(x, layout), flat(x, layout))
-
-
 def recall(order, beam, t=4):
     """Share of the exact t best of 256 sentences with unit keys that a beam finds."""
     torch.manual_seed(0)

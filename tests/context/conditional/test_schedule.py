@@ -21,14 +21,6 @@ def test_linear_annealing_from_all_to_t(update, expected):
     assert schedule.current_top_t().of(N).tolist() == expected
 
 
-def test_initial_t():
-    schedule = TopTSchedule(top_t=2, top_t_start=6, anneal_start=10, anneal_updates=4)
-    schedule.set_num_updates(0)
-    assert schedule.current_top_t().of(N).tolist() == [1, 3, 6]
-    schedule.set_num_updates(12)
-    assert schedule.current_top_t().of(N).tolist() == [1, 3, 4]
-
-
 def test_rounding_errors_do_not_change_t():
     schedule = TopTSchedule(top_t=2, anneal_updates=10)
     schedule.set_num_updates(7)
@@ -75,16 +67,6 @@ def test_resumed_training_begins_at_the_same_update(dtype):
     train(begun, masses[:2])
     resumed.load_state_dict(begun.state_dict())
     assert train(resumed, masses[2:], first=2) == train(waiting(), masses) == [3, 4, 5, 6, 7]
-
-
-def test_annealing_continues_if_the_mass_decreases():
-    schedule = waiting(anneal_updates=4)
-    train(schedule, [1.0] * 4 + [0.1] * 2)
-    assert schedule.current_top_t().progress == 0.5
-    loaded = waiting(anneal_updates=4)
-    loaded.load_state_dict(schedule.state_dict())
-    loaded.set_num_updates(7)
-    assert loaded.current_top_t().progress == 1.0
 
 
 def test_fine_tuning_restarts_the_schedule():

@@ -167,14 +167,6 @@ def test_validation_logs_the_loss_in_every_phase(update, training):
     assert set(built.hands_in()) == handed
 
 
-def test_loss_is_computed_only_if_collected(monkeypatch):
-    built = mechanism(context_top_t_anneal_start=10)
-    monkeypatch.setattr(built.selection_loss, "hand_in", None)
-    built.schedule.set_num_updates(9)
-    layout = layout_of([[2, 3, 1, 2, 2]])
-    built(torch.randn(layout.tokens.total, 6, dtype=torch.double), layout)
-
-
 @pytest.mark.parametrize("start", [0, 4])
 def test_loss_does_not_depend_on_the_batch(start):
     """Two documents together give the sum of both, also if only one of them selects."""

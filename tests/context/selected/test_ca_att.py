@@ -91,11 +91,6 @@ def test_context_free_output_depends_on_the_token_only():
     torch.testing.assert_close(mechanism(x, layout)[2:], attend.project(2 * v))
 
 
-@pytest.mark.parametrize("options", [{}, {"source_dim": SOURCE_WIDTH, "source_heads": 2}])
-def test_only_the_decoder_encodes_sentences(options):
-    assert hasattr(build(**options), "sentence_encoder") == bool(options)
-
-
 @pytest.mark.parametrize(("name", "score"), [("flat", "ca-att"), ("hierarchical", "ca-att-luong")])
 def test_recurrence_over_many_states_has_gradients_at_initialisation(name, score):
     torch.manual_seed(1)

@@ -56,19 +56,3 @@ def test_batch_without_context_has_zero_gradients(name):
     out.sum().backward()
     assert (out == 0).all() and not mechanism.has_context(layout).any()
     assert all((parameter.grad == 0).all() for parameter in mechanism.parameters())
-
-
-def test_context_layer_dropout_in_training_only():
-    layout, mechanism = make_layout([3, 2], [2]), build("context-aware", residual_dropout=0.5)
-    x = torch.randn(5, 6, dtype=torch.double)
-    expected = build("context-aware")(x, layout)
-    mechanism.train().context_layer.feed_forward.eval()  # has its own dropout
-    assert not torch.allclose(mechanism(x, layout), expected)
-    assert torch.equal(mechanism.eval()(x, layout), expected)
-
-
-@every_mechanism
-def test_random_context_depends_on_the_seed(name):
-    layout = make_layout([2] * 20, [20])
-    one, other = (build(name, context_selection="random", seed=seed).select(layout).sentences for seed in (1, 2))
-    assert one.tolist() != other.tolist()

@@ -147,15 +147,6 @@ def test_each_context_sentence_is_encoded_once():
     assert read == [8]
 
 
-def test_dropout_of_memory_weights():
-    layout, mechanism = make_layout([2, 3, 1, 2], [4]), build(dropout=0.5).train()
-    x, embeddings = states(layout)
-    mechanism.context_attention.dropout = 0.0
-    expected = build()(x, layout, embeddings)
-    assert not torch.allclose(mechanism(x, layout, embeddings), expected)
-    assert torch.equal(mechanism.eval()(x, layout, embeddings), expected)
-
-
 def test_batch_scope_applies_in_training_only(caplog):
     layout = make_layout([2, 3, 1, 2], [2, 2])
     x, embeddings = states(layout)
