@@ -128,7 +128,7 @@ class LargestTensor(TorchDispatchMode):
 
 
 def test_no_token_by_token_matrix():
-    layout = make_layout([15] * 60, [60])
+    layout = make_layout([25] * 100, [100])
     inputs, kept = random_inputs(layout, torch.float32), np.array([2])
     with LargestTensor() as largest:
         torch.autograd.grad(run(inputs, layout, kept).sum(), inputs)
