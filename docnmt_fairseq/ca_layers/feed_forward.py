@@ -71,11 +71,7 @@ class ResidualBlock:
 
     @classmethod
     def parse(cls, text: str) -> "ResidualBlock":
-        """Parses a block such as ``2,1,1,0``; with b = 1, n_σ may be ``-``.
-
-        Raises:
-            InputError: not four numbers, or numbers out of range.
-        """
+        """Parses a block such as ``2,1,1,0``; with b = 1, n_σ may be ``-``. Raises an :class:`InputError`."""
         parts = [part.strip() for part in text.split(",")]
         if parts[2:] == ["-", "1"]:
             parts[2] = "1"
@@ -87,21 +83,23 @@ class ResidualBlock:
 
 
 class JoinedLayer(nn.Module):
-    """f(W [c; w_{i−1}; …; w_{i−n_v}] + b), the default v_i of a block.
+    """dropout(f(W [c; w_{i−1}; …; w_{i−n_v}] + b)), the default v_i of a block; f None: W [c; …] + b."""
 
-    Args:
-        activation: f; None: the identity.
-    """
-
-    def __init__(self, inputs: Sequence[int], outputs: int, activation: Optional[Callable[[Tensor], Tensor]] = None):
+    def __init__(
+        self,
+        inputs: Sequence[int],
+        outputs: int,
+        activation: Optional[Callable[[Tensor], Tensor]] = None,
+        dropout: float = 0.0,
+    ):
         super().__init__()
         self.linear = projection(sum(inputs), outputs, zero_bias=True)
         self.activation = activation
+        self.dropout = nn.Dropout(dropout)
 
     def forward(self, *inputs: Tensor) -> Tensor:
-        """[..., outputs]."""
         y = self.linear(torch.cat(inputs, dim=-1))
-        return y if self.activation is None else self.activation(y)
+        return y if self.activation is None else self.dropout(self.activation(y))
 
 
 class ContextAwareResidual(nn.Module):
@@ -143,31 +141,14 @@ def seen_widths(widths: Sequence[int], layer: int, seen: int) -> List[int]:
 
 
 def joined_layers(
-    block: ResidualBlock, widths: Sequence[int], activation: Callable[[Tensor], Tensor]
+    block: ResidualBlock, widths: Sequence[int], activation: Callable[[Tensor], Tensor], dropout: float = 0.0
 ) -> List[nn.Module]:
-    """v_1 … v_l of a block as :class:`JoinedLayer`, the last one linear.
-
-    Args:
-        widths: widths of c, w_1, …, w_l.
-    """
+    """Returns v_1 … v_l of a block as :class:`JoinedLayer`, the last one linear; ``widths`` of c, w_1, …, w_l."""
     v: List[nn.Module] = []
     for i in range(block.layers):
         f = activation if i < block.layers - 1 else None
-        v.append(JoinedLayer(seen_widths(widths, i, block.seen_by_v), widths[i + 1], f))
+        v.append(JoinedLayer(seen_widths(widths, i, block.seen_by_v), widths[i + 1], f, dropout))
     return v
-
-
-class DroppingActivation(nn.Module):
-    """An activation followed by dropout."""
-
-    def __init__(self, activation: Callable[[Tensor], Tensor], dropout: float):
-        super().__init__()
-        self.activation = activation
-        self.dropout = nn.Dropout(dropout)
-
-    def forward(self, x: Tensor) -> Tensor:
-        """The same shape."""
-        return self.dropout(self.activation(x))
 
 
 @FEED_FORWARDS.register("ca-res")
@@ -188,5 +169,5 @@ class ResidualFeedForward(ContextAwareResidual, FeedForwardVariant):
         block, d = ResidualBlock.parse(options.ca_res_block), layer.embed_dim
         hidden = layer.ffn_dim // max(1, block.layers - 1)
         widths = [d, *[hidden] * (block.layers - 1), d]
-        activation = DroppingActivation(layer.activation, layer.activation_dropout)
-        super().__init__(block, joined_layers(block, widths, activation), widths, options.chi_bias)
+        v = joined_layers(block, widths, layer.activation, layer.activation_dropout)
+        super().__init__(block, v, widths, options.chi_bias)

@@ -1,6 +1,6 @@
 """Recurrent cells with attention, for decoders."""
 
-from typing import Callable, Dict, List, Tuple, Type
+from typing import Callable, List, Tuple
 
 import torch
 from torch import Tensor, nn
@@ -93,15 +93,15 @@ class ConditionalGRU(AttentiveCell):
         return self.cell.step(context, state), context, shares
 
 
-CONDITIONAL: Dict[str, Tuple[Type[AttentiveCell], str]] = {"conditional-gru": (ConditionalGRU, "gru")}
+CONDITIONAL_GRU = "conditional-gru"
 
 
 class DecoderCells:
-    """Names of decoder cells."""
+    """Names of decoder cells: recurrent cells, and the conditional GRU."""
 
     def names(self) -> List[str]:
-        """The names, sorted."""
-        return sorted([*RECURRENT_CELLS.names(), *CONDITIONAL])
+        """Returns the names, sorted."""
+        return sorted([*RECURRENT_CELLS.names(), CONDITIONAL_GRU])
 
     def __contains__(self, name: object) -> bool:
         return name in self.names()
@@ -118,19 +118,17 @@ def attentive_cell(
     attend_with: str = "previous",
     query: str = "output",
 ) -> AttentiveCell:
-    """Cell with attention of a name in ``DECODER_CELLS``.
+    """Returns the cell with attention of a name in ``DECODER_CELLS``.
 
-    Args:
-        input_dim, context_dim, state_dim: see :class:`AttendFirst`.
-        attend_with: a name in ``ATTENDING_STATES``; ignored by conditional cells, which attend between their steps.
-        query: see :class:`AttendFirst`; conditional cells have states of one part.
+    The conditional GRU ignores ``attend_with``, a name in ``ATTENDING_STATES``, because it attends between its steps,
+    and ``query``, because its states have one part.
     """
-    if name in CONDITIONAL:
-        return CONDITIONAL[name][0](input_dim, context_dim, state_dim)
+    if name == CONDITIONAL_GRU:
+        return ConditionalGRU(input_dim, context_dim, state_dim)
     kind = AttendUpdated if attend_with == "updated" else AttendFirst
     return kind(name, input_dim, context_dim, state_dim, query)
 
 
 def plain_cell(name: str) -> str:
-    """Cell of the decoder layers above the attending one, a name in ``RECURRENT_CELLS``."""
-    return CONDITIONAL[name][1] if name in CONDITIONAL else name
+    """Returns the cell of the decoder layers above the attending one, a name in ``RECURRENT_CELLS``."""
+    return "gru" if name == CONDITIONAL_GRU else name
