@@ -37,19 +37,6 @@ def test_layer_equals_its_equation(dtype, tolerance):
     assert_same(layer(c), slow, [c, *layer.parameters()], tolerance)
 
 
-@pytest.mark.parametrize(
-    "layer",
-    [ContextAwareConvolution(4, 3, (3, 2), 2.0), ConvolutionalResidual(ResidualBlock(), 4, 3, (3, 2), chi_bias=2.0)],
-    ids=["ca-cnn", "ca-res"],
-)
-def test_initial_chi_of_convolutions(layer):
-    with capture(ContextFreeIndicator) as recording:
-        layer(torch.randn(2, 4, 5, 6))
-    assert recording.entries
-    for _, evidence in recording.entries:
-        torch.testing.assert_close(evidence.chi, torch.sigmoid(torch.full((2 * 5 * 6,), 2.0)))
-
-
 @PRECISIONS
 @pytest.mark.parametrize("block", ["1,1,1,0", "2,1,1,0", "4,2,1,0", "4,1,3,0", "3,9,9,0", "3,2,-,1"])
 def test_residual_block_equals_its_equation(block, dtype, tolerance):

@@ -45,14 +45,6 @@ def test_each_level_is_independent(level, kind):
             assert torch.equal(embedded[i], embedded[j]) == (a == b)
 
 
-def test_levels_add_up():
-    together = levels(word="learned", sentence="learned", paragraph="sinusoidal")
-    parts = together.word(LAYOUT.tokens.item_column)
-    parts = parts + together.sentence(LAYOUT.sentence_position[LAYOUT.token_sentence])
-    parts = parts + together.paragraph(LAYOUT.unit_position[0, LAYOUT.token_sentence])
-    torch.testing.assert_close(together(LAYOUT), parts)
-
-
 DIVIDED = replace(
     LAYOUT, unit_position=torch.tensor([[0, 1, 2, 0], [0, 0, 1, 0], [0, 0, 1, 0]]), last_unit=(2, 1, 1)
 )  # paragraphs, sections, chapters of its sentences

@@ -73,14 +73,3 @@ def test_large_states_are_finite(name):
     encoded = build(name)(x, Ragged([3, 2]))
     encoded.sum().backward()
     assert encoded.isfinite().all() and x.grad.isfinite().all()
-
-
-@pytest.mark.parametrize("name", ["mean", "multi-dim-source2token"])
-def test_sentence_of_one_token_is_encoded_as_its_token(name):
-    x = torch.randn(2, 6)
-    torch.testing.assert_close(build(name)(x, Ragged([1, 1])), x)
-
-
-def test_multi_dimensional_weights_differ_between_features():
-    encoder, x = build("multi-dim-source2token"), torch.tensor([[0.0] * 6, [1.0] * 6])
-    assert encoder(x, Ragged([2])).unique().numel() == 6  # the weight of the second token, feature by feature

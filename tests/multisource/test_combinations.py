@@ -129,40 +129,8 @@ def test_absent_source_has_no_share(name, attention, share, sentinel):
         torch.testing.assert_close(shares.sum(-1), torch.ones_like(shares[..., 0]))
 
 
-@pytest.mark.parametrize("attention", ATTENTION_SCORES.names())
-@pytest.mark.parametrize("sources", [1, 2])
-def test_no_sources_give_zero(attention, sources):
-    x, _, targets, states = random_inputs(
-        (np.array([2]), [np.array([0])] * sources, False), widths=SOURCE_WIDTHS[:sources]
-    )
-    for name in ("flat", "hierarchical", "parallel", "serial"):
-        combination = build(name, config_of(attention, False, False, sources))
-        context, shares = combine_packed(combination, x, targets, states)
-        assert (context == 0).all() and (shares == 0).all()
-
-
 def one_source():
     return random_inputs((np.array([2, 3, 1]), [np.array([3, 1, 2])], False), widths=SOURCE_WIDTHS[:1])
-
-
-@pytest.mark.parametrize("attention", ATTENTION_SCORES.names())
-def test_one_source_equals_plain_attention(attention):
-    x, _, targets, sources = one_source()
-    plain = build("parallel", config_of(attention, False, False, 1))
-    attend = plain.attentions[0]
-    expected, _ = combine_packed(plain, x, targets, sources)
-    serial = build("serial", config_of(attention, False, False, 1))
-    serial.load_state_dict(plain.state_dict())
-    torch.testing.assert_close(combine_packed(serial, x, targets, sources)[0], expected)
-    flat = build("flat", config_of(attention, False, False, 1))
-    flat.score.load_state_dict(attend.score.state_dict())
-    if ATTENTION_SCORES[attention].multi_head:
-        flat.project.load_state_dict(attend.project.state_dict())
-        flat.values[0].load_state_dict(attend.values.state_dict())
-        torch.testing.assert_close(combine_packed(flat, x, targets, sources)[0], expected)
-    elif not ATTENTION_SCORES[attention].context_free:  # Σ α U h = U Σ α h; where weights are no distribution not so
-        flat.values[0].load_state_dict(attend.project.state_dict())
-        torch.testing.assert_close(combine_packed(flat, x, targets, sources)[0], expected)
 
 
 def test_dot_product_equals_multi_head_attention():

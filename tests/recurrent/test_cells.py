@@ -77,17 +77,6 @@ def test_gradients_without_input_gradient():
     assert all(torch.equal(a, b) for a, b in zip(of_both, alone))
 
 
-@every_cell
-def test_rows_are_independent(name):
-    cell, x = build(name), random(ROWS.total, 4)
-    state = initial_of(cell, ROWS.rows)
-    together = cell.sequence(x, StepOrder(ROWS, reverse=True), state).split(ROWS.lengths.tolist())
-    for number, row in enumerate(x.split(ROWS.lengths.tolist())):
-        order = StepOrder(Ragged(ROWS.lengths[number : number + 1]), reverse=True)
-        alone = cell.sequence(row, order, tuple(part[number : number + 1] for part in state))
-        torch.testing.assert_close(together[number], alone, atol=1e-12, rtol=1e-12)
-
-
 @settings(max_examples=20)
 @given(layout=layouts(max_documents=2))
 def test_step_order(layout):

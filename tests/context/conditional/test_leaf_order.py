@@ -87,22 +87,6 @@ def test_key_order_has_higher_recall_than_text_order():
     assert recall("text", 16) < 0.6
 
 
-def test_larger_beams_find_more_relevant_sentences():
-    tree, _ = pair(context_top_t=1, tree_beam=3)
-    layout = make_layout([1] * 7, [7])
-    x, chosen = torch.randn(7, 6, dtype=torch.double), {}
-    for beam in (0, 3, 7):
-        tree.beam = beam
-        q_s = tree.sentence_q_proj(x).unflatten(-1, (2, -1))
-        keys, choose = tree.sentence_keys(tree.sentence_encoder(x, layout.tokens), q_s, TopT(1), layout)
-        chosen[beam] = choose(KERNELS["torch"]())
-        assert chosen[beam].shape == (7, 2, 1)
-    scores = torch.einsum("nhd,rhd->nhr", q_s, keys)
-    best = {beam: scores.gather(2, rows) for beam, rows in chosen.items()}
-    assert torch.equal(best[7], scores.max(-1, keepdim=True).values)
-    assert (best[3] >= best[0]).all() and (best[7] >= best[3]).all()
-
-
 @pytest.mark.parametrize(
     ("options", "word"), [({"tree_merge": "source2token"}, "average"), ({"selection_score": "cumulative"}, "level")]
 )

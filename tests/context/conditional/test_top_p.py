@@ -30,21 +30,6 @@ def test_smallest_set_with_cumulative_share_p(p, expected):
     assert keep_top_p(sentence, scores, p, 0.5).flatten().tolist() == expected
 
 
-@pytest.mark.parametrize(("temperature", "number"), [(0.01, 1), (1e6, 4)])
-def test_temperature_is_that_of_the_selection_loss(temperature, number):
-    """At a low temperature one sentence has nearly the whole share; at a high one, four have a quarter each."""
-    torch.manual_seed(0)
-    built = build_mechanism(
-        ConditionalAttention, embed_dim=6, heads=2, head_dim=3, context_top_t=4, context_top_p=0.8,
-        selection_loss_temperature=temperature,
-    )  # fmt: skip
-    layout = make_layout([2, 3, 1, 2, 2, 1], [6])
-    with capture() as captured:
-        built(10 * torch.randn(layout.tokens.total, 6), layout)
-    (relevance,) = (evidence for evidence in captured.of(built) if isinstance(evidence, Relevance))
-    assert ((relevance.scores > -math.inf).sum(1) == number).all()
-
-
 @pytest.mark.parametrize("kind", [ConditionalAttention, TreeAttention])
 @pytest.mark.parametrize("kernel", ["torch", "compiled"])
 def test_attention_covers_only_the_kept_sentences(kind, kernel):

@@ -1,11 +1,8 @@
 """ConstructBT: trees of a batch, values of their nodes, and path sums, against the reference."""
 
-import itertools
-
 import pytest
 import torch
 from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from docnmt_fairseq.context.conditional.tree import SentenceTrees, construct, path_sums
 from docnmt_fairseq.layers.sentence_encoders import TREE_MERGES
@@ -73,18 +70,6 @@ def test_tree_of_the_figure():
     assert trees.counts[:, 0].tolist() == [11, 6, 3, 2, 1]
     assert [int(level.pairs.rows) for level in trees.levels] == [5, 3, 1, 1]
     assert [level.copied.tolist() for level in trees.levels] == [[10], [], [2], []]
-
-
-@settings(max_examples=30)
-@given(st.lists(st.integers(1, 60), min_size=1, max_size=5))
-def test_numbering_and_number_of_nodes(documents):
-    layout = layout_of(*documents)
-    trees = SentenceTrees(layout.sentences)
-    numbers = [node_of_batch(trees, layout, document) for document in range(len(documents))]
-    assert sorted(itertools.chain(*numbers)) == list(range(sum(trees.sizes)))
-    for n, nodes in zip(documents, numbers):
-        assert len(nodes) <= 2 * n + (n - 1).bit_length()
-        assert nodes[:n] == list(range(nodes[0], nodes[0] + n)) and nodes[n - 1] < sum(documents)
 
 
 @pytest.mark.parametrize("name", TREE_MERGES.names())

@@ -78,18 +78,6 @@ def test_long_documents(n, t, score):
     compare(layout, context_top_t=t, selection_score=score)
 
 
-def test_gradcheck():
-    layout = make_layout([1, 1, 2, 1, 1, 1], [5, 1])
-    mechanism = build(embed_dim=4, head_dim=2)
-    names, values = zip(*(pair for pair in mechanism.named_parameters() if pair[0].startswith(("merge", "sentence_k"))))
-    x = torch.randn(layout.tokens.total, 4, dtype=torch.double, requires_grad=True)
-
-    def call(x, *values):
-        return torch.func.functional_call(mechanism, dict(zip(names, values)), (x, layout))
-
-    assert torch.autograd.gradcheck(call, (x, *values))
-
-
 def test_level_and_cumulative_scores_select_differently():
     layout = make_layout([2] * 30, [30])
     x = torch.randn(60, 6, dtype=torch.double)

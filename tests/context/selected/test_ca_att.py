@@ -80,17 +80,6 @@ def test_captured_weights_are_shares_of_context_dependence():
         torch.testing.assert_close(evidence.weights[token, :, 0], expected)
 
 
-def test_context_free_output_depends_on_the_token_only():
-    layout, mechanism = make_layout([2, 3], [2]), build()
-    attend = mechanism.attention.attentions[0]
-    attend.score.query.bias.data.fill_(1e3)  # χ = 1
-    x = states(5, WIDTH)
-    changed = torch.cat([states(2, WIDTH, seed=3), x[2:]])
-    torch.testing.assert_close(mechanism(x, layout)[2:], mechanism(changed, layout)[2:])
-    v = torch.tanh(attend.state_sum.free(x[2:]))
-    torch.testing.assert_close(mechanism(x, layout)[2:], attend.project(2 * v))
-
-
 @pytest.mark.parametrize(("name", "score"), [("flat", "ca-att"), ("hierarchical", "ca-att-luong")])
 def test_recurrence_over_many_states_has_gradients_at_initialisation(name, score):
     torch.manual_seed(1)

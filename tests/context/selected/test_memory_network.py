@@ -123,21 +123,6 @@ def test_batch_without_context_has_zero_gradients():
     assert all((parameter.grad == 0).all() for parameter in mechanism.parameters())
 
 
-@pytest.mark.parametrize("combination", ["concatenate", "parallel"])
-def test_padding_enters_neither_alpha_nor_beta(combination):
-    lengths, options = [2, 1, 4, 3], {"context_sentences": 3, "memory_combination": combination}
-    small = make_layout(lengths, [4])
-    large = make_layout([*lengths, *[9] * 6], [4, 6])
-    x, embeddings = states(large)
-    fast = build(**options)(x, large, embeddings)[:10]
-    torch.testing.assert_close(build(**options)(x[:10], small, embeddings[:10]), fast, atol=1e-12, rtol=1e-12)
-    one_group = build(**options)
-    expected = one_group(x[:10], small, embeddings[:10])
-    plan = one_group.plan(small)
-    assert sum(block.padding.any() for block in plan.blocks) or combination == "concatenate"
-    assert torch.equal(expected, one_group(x[:10], small, embeddings[:10]))
-
-
 def test_each_context_sentence_is_encoded_once():
     layout = make_layout([2, 3, 1, 2], [4])
     mechanism = build(context_sentences=3, memory_combination="parallel")
