@@ -1,6 +1,5 @@
 """Byte pair encoding with a list of merges ("codes") in the format of subword-nmt (Sennrich et al., 2016)."""
 
-import importlib.util
 import io
 from functools import lru_cache
 from itertools import pairwise
@@ -28,10 +27,10 @@ def learn_codes(sentences: Iterable[str], codes: PathLike, merges: int) -> None:
     Raises:
         InputError: subword-nmt is not installed, or there is no pair to merge.
     """
-    if importlib.util.find_spec("subword_nmt") is None:
-        raise InputError("--subwords subword-nmt: run pip install 'docnmt_fairseq[bpe]'")
-    from subword_nmt.learn_bpe import learn_bpe
-
+    try:
+        from subword_nmt.learn_bpe import learn_bpe
+    except ImportError as error:
+        raise InputError("--subwords subword-nmt: run pip install 'docnmt_fairseq[bpe]'") from error
     content = io.StringIO()
     try:
         learn_bpe(sentences, content, merges)

@@ -50,14 +50,6 @@ MODEL_OPTIONS = (
 Files = Union[str, Sequence[str]]
 
 
-class Side(NamedTuple):
-    """One side of the text: its file suffix, its tokeniser, and the side whose models it uses."""
-
-    name: str
-    tokenizer: str
-    models_of: str
-
-
 class Split(NamedTuple):
     """One split: its fairseq name (``train``, ``valid``, ``test``, ``test1``, ...), format, files of each corpus."""
 
@@ -222,36 +214,26 @@ class PrepareConfig:
         return self.source_lang, self.target_lang
 
     @property
-    def tokenizers(self) -> Tuple[str, str]:
-        """Tokenisers of source and target."""
-        return self.source_tokenizer or self.tokenizer, self.target_tokenizer or self.tokenizer
+    def pipelines(self) -> Dict[str, SidePipeline]:
+        """Text processing by side: source, target, and extra sides, which use the models of either or their own."""
 
-    @property
-    def sides(self) -> List[Side]:
-        """Source, target, and extra sides, which use the models of the source, of the target, or their own."""
-        source, target = (Side(lang, kind, lang) for lang, kind in zip(self.languages, self.tokenizers))
-        extra = []
+        def pipeline(language: str, tokenizer: Optional[str], joint: bool, token: Optional[str] = None) -> SidePipeline:
+            return SidePipeline(language, tokenizer or self.tokenizer, self.truecase, self.subwords, joint, token)
+
+        source = pipeline(self.source_lang, self.source_tokenizer, self.joint, self.source_lang_token)
+        target = pipeline(self.target_lang, self.target_tokenizer, self.joint, self.target_lang_token)
+        found = {self.source_lang: source, self.target_lang: target}
         for name, models in map(_name_and_models, self.extra):
-            own = Side(name, self.tokenizer, name)
-            extra.append({LIKE_SOURCE: source, LIKE_TARGET: target}.get(models, own)._replace(name=name))
-        return [source, target, *extra]
-
-    def language_token(self, side: Side) -> Optional[str]:
-        """Returns the token that is prepended to the sentences of a side."""
-        return dict(zip(self.languages, (self.source_lang_token, self.target_lang_token))).get(side.models_of)
-
-    def pipeline(self, side: Side) -> SidePipeline:
-        """Returns the text processing of a side."""
-        joint = self.joint and side.models_of in self.languages
-        token = self.language_token(side)
-        return SidePipeline(side.models_of, side.tokenizer, self.truecase, self.subwords, joint, token)
+            own = pipeline(name, self.tokenizer, joint=False)
+            found[name] = {LIKE_SOURCE: source, LIKE_TARGET: target}.get(models, own)
+        return found
 
     @property
     def subword_options(self) -> SubwordOptions:
         """Training options of subword models."""
-        return SubwordOptions(**{"kind": self.subwords, **{
-            known.name: getattr(self, known.name) for known in fields(SubwordOptions) if known.name != "kind"
-        }})  # fmt: skip
+        return SubwordOptions(
+            self.subwords, self.vocab_size, self.character_coverage, self.normalization, self.seed, self.byte_fallback
+        )
 
     @property
     def sample_size(self) -> int:
@@ -271,7 +253,7 @@ class PrepareConfig:
     @property
     def stages(self) -> List[str]:
         """Folders of the text, each made from the previous one."""
-        tokenized = any(side.tokenizer != "none" for side in self.sides)
+        tokenized = any(pipeline.tokenizer != "none" for pipeline in self.pipelines.values())
         chosen = {"text": True, TOKENIZED: tokenized, TRUECASED: self.truecase, SUBWORD: True, EDITS: self.edits_of}
         return [stage for stage, needed in chosen.items() if needed]
 
@@ -305,14 +287,14 @@ class PrepareConfig:
 
     def _resolve(self, chosen: str, arguments: Sequence[str]) -> List[Path]:
         """Returns the files of a corpus: those of its format, then those of the extra sides."""
-        extra = self.sides[2:]
+        extra = list(self.pipelines)[2:]
         if not extra:
             return readers.resolve(chosen, arguments, self.reading)
         aligned = [name for name in readers.READERS.names() if readers.READERS[name].line_aligned]
         if chosen not in aligned or len(arguments) not in (1, 2 + len(extra)):
             needed = f"format {' or '.join(aligned)}, and a PREFIX or one file per side"
-            raise InputError(f"--extra {extra[0].name}: needs {needed}, not {chosen} {' '.join(arguments)}")
-        files = [Path(file) for file in arguments[2:]] or [Path(f"{arguments[0]}.{side.name}") for side in extra]
+            raise InputError(f"--extra {extra[0]}: needs {needed}, not {chosen} {' '.join(arguments)}")
+        files = [Path(file) for file in arguments[2:]] or [Path(f"{arguments[0]}.{side}") for side in extra]
         for file in files:
             if not file.exists():
                 raise InputError(f"{file}: no such file (--extra)")
@@ -337,8 +319,8 @@ class PrepareConfig:
             yield "--reuse and --output must be different folders"
         if models and (models > 2 or self.joint != (models == 1) or self.subwords == "none"):
             yield "--subword-model: give one model for joint subwords, two for --separate, none for --subwords none"
-        for side, kind, language in zip(("source", "target"), self.tokenizers, self.languages):
-            if kind == "jieba" and not language.lower().startswith(CHINESE):
+        for side, language in zip(("source", "target"), self.languages):
+            if self.pipelines[language].tokenizer == "jieba" and not language.lower().startswith(CHINESE):
                 yield f"--{side}-tokenizer jieba: segments Chinese, not {language}; choose a tokenizer per side"
         taken = [*self.languages]
         for name, chosen in map(_name_and_models, self.extra):
@@ -352,16 +334,16 @@ class PrepareConfig:
 
     def _edit_conflicts(self, edits_of: str) -> Iterator[str]:
         """Words can be kept only if both sides are segmented and cased in the same way."""
-        sides = {side.name: side for side in self.sides if side.name != self.target_lang}
+        sides = {name: pipeline for name, pipeline in self.pipelines.items() if name != self.target_lang}
         if edits_of not in sides:
             yield f"--edits-of {edits_of}: must be the side with machine translations, one of {', '.join(sides)}"
             return
-        side = sides[edits_of]
-        one_model = side.models_of == self.source_lang and (self.joint or self.subwords == "none") and not self.truecase
-        if not (side.models_of == self.target_lang or (one_model and len({*self.tokenizers}) == 1)):
-            remedy = (
-                f"give --extra {side.name}=like-target; for the source one --tokenizer, no --truecase, no --separate"
-            )
+        side, target = sides[edits_of], self.pipelines[self.target_lang]
+        one_model = side.language == self.source_lang and (self.joint or self.subwords == "none") and not self.truecase
+        if not (side == target or (one_model and side.tokenizer == target.tokenizer)):
+            remedy = f"give --extra {edits_of}=like-target"
+            if edits_of == self.source_lang:
+                remedy = "leave out --separate and --truecase, and give one --tokenizer"
             yield f"--edits-of {edits_of}: must be segmented like the target; {remedy}"
 
     def as_options(self) -> Dict[str, Any]:

@@ -99,7 +99,7 @@ class Preparation:
         self.output = Path(config.output).absolute()
         self.models = self.output / "models"
         self.cache = StepCache(self.output, self.output / MANIFEST)
-        self.pipelines = {side.name: config.pipeline(side) for side in config.sides}
+        self.pipelines = config.pipelines
 
     def files(self, stage: str, split: str) -> List[Path]:
         """Returns the text files of a split or shard, one per side."""

@@ -3,8 +3,8 @@
 import codecs
 import io
 import re
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Optional, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Callable, Iterator, List, Optional, Sequence
 
 from docnmt_fairseq.boundaries import PARAGRAPH, is_boundary
 from docnmt_fairseq.corpus.bpe_codes import JOINER, bpe_encoder, learn_codes
@@ -53,10 +53,6 @@ class SubwordOptions:
     seed: int = 1
     byte_fallback: bool = False
 
-    def as_inputs(self) -> Dict[str, Any]:
-        """Returns the options as JSON values."""
-        return asdict(self)
-
 
 def train_subword_model(paths: Sequence[PathLike], model: PathLike, options: SubwordOptions) -> None:
     """Trains a subword model on delimited files and writes it; deterministic.
@@ -99,16 +95,12 @@ def _sentences(paths: Sequence[PathLike]) -> Iterator[str]:
 
 
 def _training_error(error: RuntimeError, options: SubwordOptions) -> InputError:
-    """Translates an error of SentencePiece into terms of our options."""
-    text = str(error)
-    too_high = re.search(r"too high.*<= (\d+)", text)
-    if too_high:
-        size = f"at most {too_high[1]}"
-        return InputError(f"--vocab-size {options.vocab_size} is too large for the training text: {size}")
-    too_low = re.search(r"smaller than required_chars\. \d+ vs (\d+)", text)
-    if too_low:
-        size = f"at least {too_low[1]}, one for each character{' and each byte' if options.byte_fallback else ''}"
-        return InputError(f"--vocab-size {options.vocab_size} is too small: {size} (or lower --character-coverage)")
+    """Returns the error about the options that made SentencePiece fail."""
+    text, size = str(error), f"--vocab-size {options.vocab_size}"
+    if largest := re.search(r"too high.*<= (\d+)", text):
+        return InputError(f"{size} is too large for the training text: at most {largest[1]}")
+    if smallest := re.search(r"smaller than required_chars\. \d+ vs (\d+)", text):
+        return InputError(f"{size} is too small: at least {smallest[1]} for all characters (see --character-coverage)")
     if "sentences_.empty()" in text:
         return InputError(f"no sentence of the training text is within {MAX_TRAINING_BYTES:,} bytes")
     return InputError(f"SentencePiece could not be trained: {text}")

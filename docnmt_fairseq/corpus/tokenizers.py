@@ -4,18 +4,18 @@
 characters that Moses reserves are escaped (``&apos;``).
 """
 
-import importlib.util
 import logging
 import re
 import tempfile
 import warnings
-from typing import Callable, Dict, Tuple
+from typing import Callable
 
 from docnmt_fairseq.boundaries import is_boundary
 from docnmt_fairseq.corpus.files import read_lines
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.files import PathLike, atomic_path
 
+TOKENIZERS = ("none", "moses", "moses-escaped", "jieba")
 CHINESE = ("zh", "cmn", "yue", "chi")  # prefixes of the codes of languages that Jieba segments
 
 # A space next to a Chinese character or full-width punctuation, or next to general punctuation of Chinese text.
@@ -31,52 +31,35 @@ def tokenizer(kind: str, language: str) -> SentenceFunction:
     Raises:
         InputError: its library is not installed.
     """
-    return _TOKENIZERS[kind][0](language)
+    if kind == "none":
+        return str
+    if kind == "jieba":
+        return _jieba()
+    from sacremoses import MosesTokenizer
+
+    escaped, moses = kind == "moses-escaped", MosesTokenizer(lang=language)
+    return lambda text: moses.tokenize(text, aggressive_dash_splits=escaped, return_str=True, escape=escaped)
 
 
 def detokenizer(kind: str, language: str) -> SentenceFunction:
     """Returns the inverse of :func:`tokenizer`, as far as tokens determine the text."""
-    return _TOKENIZERS[kind][1](language)
-
-
-def _unchanged(language: str) -> SentenceFunction:
-    return str
-
-
-def _moses(language: str) -> SentenceFunction:
-    from sacremoses import MosesTokenizer
-
-    moses = MosesTokenizer(lang=language)
-    return lambda text: moses.tokenize(text, return_str=True, escape=False)
-
-
-def _moses_inverse(language: str) -> SentenceFunction:
+    if kind == "none":
+        return str
+    if kind == "jieba":
+        return lambda text: SPACE_NEXT_TO_WIDE.sub("", text)
     from sacremoses import MosesDetokenizer
 
     moses = MosesDetokenizer(lang=language)
-    return lambda text: moses.detokenize(text.split(), return_str=True, unescape=False)
+    return lambda text: moses.detokenize(text.split(), return_str=True, unescape=kind == "moses-escaped")
 
 
-def _moses_escaped(language: str) -> SentenceFunction:
-    from sacremoses import MosesTokenizer
-
-    moses = MosesTokenizer(lang=language)
-    return lambda text: moses.tokenize(text, aggressive_dash_splits=True, return_str=True, escape=True)
-
-
-def _moses_escaped_inverse(language: str) -> SentenceFunction:
-    from sacremoses import MosesDetokenizer
-
-    moses = MosesDetokenizer(lang=language)
-    return lambda text: moses.detokenize(text.split(), return_str=True, unescape=True)
-
-
-def _jieba(language: str) -> SentenceFunction:
-    if importlib.util.find_spec("jieba") is None:
-        raise InputError('--tokenizer jieba: the package jieba is not installed; run pip install "jieba>=0.42.1"')
+def _jieba() -> SentenceFunction:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # jieba imports pkg_resources, which is deprecated
-        import jieba
+        try:
+            import jieba
+        except ImportError as error:
+            raise InputError("--tokenizer jieba: run pip install 'docnmt_fairseq[jieba]'") from error
 
     jieba.setLogLevel(logging.WARNING)
     words = jieba.Tokenizer()
@@ -86,18 +69,6 @@ def _jieba(language: str) -> SentenceFunction:
         words.initialize()
     return lambda text: " ".join(" ".join(words.cut(text)).split())
 
-
-def _jieba_inverse(language: str) -> SentenceFunction:
-    return lambda text: SPACE_NEXT_TO_WIDE.sub("", text)
-
-
-_TOKENIZERS: Dict[str, Tuple[Callable[[str], SentenceFunction], Callable[[str], SentenceFunction]]] = {
-    "none": (_unchanged, _unchanged),
-    "moses": (_moses, _moses_inverse),
-    "moses-escaped": (_moses_escaped, _moses_escaped_inverse),
-    "jieba": (_jieba, _jieba_inverse),
-}
-TOKENIZERS = tuple(_TOKENIZERS)
 
 MAX_TRUECASER_WORDS = 100_000_000  # sacremoses' default limit of two million is too low for large corpora
 

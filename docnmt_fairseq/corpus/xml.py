@@ -1,7 +1,7 @@
 """Safe XML parsing: no network, no external entities, one element in memory, errors with file and line."""
 
 from contextlib import nullcontext
-from typing import Any, BinaryIO, Dict, Iterator, List, Mapping, Optional, cast
+from typing import Any, BinaryIO, Dict, Iterator, Mapping, Optional, cast
 
 from lxml import etree
 
@@ -80,19 +80,10 @@ def segments(path: PathLike, parent: etree._Element, name: str) -> Dict[str, etr
 
 
 def check_same_ids(
-    path: PathLike, line: int, name: str, source: Mapping[str, object], target: Mapping[str, object], target_name: str
+    path: PathLike, line: int, name: str, source: Mapping[str, object], target: Mapping[str, object]
 ) -> None:
-    """Raises :class:`InputError` if the segment ids of both sides differ."""
-    if source.keys() == target.keys():
-        return
-    missing = [identifier for identifier in source if identifier not in target]
-    extra = [identifier for identifier in target if identifier not in source]
-    details = [f"missing in {target_name}: {_some(missing)}"] if missing else []
-    details += [f"only in {target_name}: {_some(extra)}"] if extra else []
-    counts = f"{len(source)} source segments, {len(target)} in {target_name}"
-    raise InputError.at(path, line, f"{name}: {counts}; ids {'; '.join(details)}")
-
-
-def _some(identifiers: List[str]) -> str:
-    shown = ", ".join(identifiers[:5])
-    return shown if len(identifiers) <= 5 else f"{shown}, ... ({len(identifiers)} in all)"
+    """Raises :class:`InputError` if the segment ids of both sides differ; ``name`` names the target in the message."""
+    different = sorted(source.keys() ^ target.keys())
+    if different:
+        counts = f"{len(source)} source segments, but {len(target)} here"
+        raise InputError.at(path, line, f"{name}: {counts}; on one side only: {', '.join(different[:5])}")

@@ -113,7 +113,7 @@ class Splits:
         dataset, smoke, folder = self.dataset, self.smoke, self.output / "selected"
         languages = {"source_lang": dataset.source_lang, "target_lang": dataset.target_lang}
         config = config_of({**dataset.prepare, **languages, "output": self.output, "on_empty": "drop"})
-        sides = [side.name for side in config.sides]
+        sides = list(config.pipelines)
         files = {name: [folder / f"{name}.{side}" for side in sides] for name in dataset.split_names}
         for name, split in dataset.splits.items():
             native = [[paths[file] for file in corpus] for corpus in split.corpora]

@@ -20,7 +20,7 @@ def test_registry():
 def test_files_are_checked(tmp_path):
     write(tmp_path, "x.en", "a\n")
     refused("delimited", [tmp_path / "x"], "x.de: no such file")
-    refused("ted-xml", [tmp_path / "x.en"], "one file per side")
+    refused("ted-xml", [tmp_path / "x.en"], "one XML file per side")
     refused("wmt-xml", ["a", "b"], "one XML file")
 
 
@@ -57,7 +57,7 @@ def test_wmt_ape_has_one_sentence_a_document(tmp_path):
     "source, target, parts",
     [
         ("a\n<d>\n", "A\n<d>\n", ["en:1", "before the first <d>"]),
-        ("<d>\na\n<d>\nb\n", "<d>\nA\nX\nB\n", ["en:3", "<d> here", "de"]),
+        ("<d>\na\n<d>\nb\n", "<d>\nA\nX\nB\n", ["en:3", "<d> on one side only"]),
         ("<d>\na\n", "<d>\n", ["en:2", "number of lines"]),
         ("<d>\na\n", b"<d>\n\xff\n", ["de:2", "UTF-8"]),
     ],
@@ -107,7 +107,7 @@ def test_wmt_xml(tmp_path):
 @pytest.mark.parametrize(
     "old, new, options, parts",
     [
-        ('<seg id="2">C</seg>', "", EN_DE, [":11", "document one", "3 source segments, 2 in <ref> A", "2"]),
+        ('<seg id="2">C</seg>', "", EN_DE, [":11", "document one: 3 source segments, but 2 here", ": 2"]),
         ('<seg id="2">C</seg>', '<seg id="1">C</seg>', EN_DE, [":11", "document one", "'1'", "twice"]),
         ('<seg id="2">C</seg>', "<seg>C</seg>", EN_DE, [":11", "<seg> without id="]),
         ('id="two"', 'id="one"', EN_DE, ["document one occurs twice"]),
@@ -163,8 +163,8 @@ def test_ted_xml(tmp_path):
 @pytest.mark.parametrize(
     "old, new, parts",
     [
-        ('<seg id="1">x</seg>', "", ["talk 8", "1 source segments, 0 in"]),
-        ('<seg id="2">', '<seg id="3">', [":3", "talk 7", "missing in", "2", "3"]),
+        ('<seg id="1">x</seg>', "", ["talk 8: 1 source segments, but 0 here"]),
+        ('<seg id="2">', '<seg id="3">', [":3: talk 7", "on one side only: 2, 3"]),
         ('<seg id="2">', '<seg id="1">', ["de.xml:8", "talk 7", "twice"]),
         ('docid="8"', 'docid="9"', ["de.xml:10", "talk 9 here", "talk 8"]),
         ('docid="8"', 'docid="7"', ["de.xml:10", "talk 7 occurs twice"]),

@@ -71,7 +71,7 @@ def test_one_side_and_empty_lines(tmp_path):
 @pytest.mark.parametrize(
     "old, new, parts",
     [
-        ("I <3 it.\n", "", ["de:1", "talk 1 has 1 sentences", "en"]),
+        ("I <3 it.\n", "", ["de:1", "talk 1: 2 source segments, but 1 here"]),
         ("<talkid>3", "<talkid>4", ["de:11", "talk 4 here, but talk 3"]),
         (PLAIN[PLAIN.index("<url>http://example.org/talks/three") :], "", ["de: talk 3 is missing"]),
         ("<talkid>2</talkid>", "", ["de:9", "without <talkid>"]),

@@ -82,13 +82,13 @@ class Reader(ABC):
         names = {known.name for known in fields(self.Options)}
         self.options = self.Options(**{name: value for name, value in reading.options.items() if name in names})
 
-    @abstractmethod
     def resolve(self, arguments: Sequence[str]) -> List[Path]:
-        """Returns the files of one ``--train``, ``--valid`` or ``--test``; they may not exist.
+        """Returns the files of one ``--train``, ``--valid`` or ``--test``, any number of them; they may not exist.
 
         Raises:
             InputError: the wrong number of files for the format.
         """
+        return list(map(Path, arguments))
 
     @abstractmethod
     def read(self, paths: Sequence[Path]) -> Iterator[Document]:
@@ -103,18 +103,19 @@ class Reader(ABC):
         """Number of sides of the documents."""
         return len(self.reading.languages)
 
+    def exactly(self, number: int, arguments: Sequence[str]) -> List[Path]:
+        """Returns a fixed number of files."""
+        if len(arguments) != number:
+            raise InputError(f"format {self.name} takes {self.files}, got {' '.join(arguments)}")
+        return list(map(Path, arguments))
+
     def one_file(self, arguments: Sequence[str]) -> List[Path]:
         """Returns the argument as a path, for formats with one file."""
-        if len(arguments) != 1:
-            raise InputError(f"format {self.name} takes {self.files}, got {' '.join(arguments)}")
-        return [Path(arguments[0])]
+        return self.exactly(1, arguments)
 
     def one_file_per_side(self, arguments: Sequence[str]) -> List[Path]:
         """Returns the arguments as paths, for formats with one file per side."""
-        if len(arguments) != self.sides:
-            expected = f"one file per side: expected {self.sides}"
-            raise InputError(f"format {self.name} takes {expected}, got {' '.join(arguments)}")
-        return [Path(argument) for argument in arguments]
+        return self.exactly(self.sides, arguments)
 
     def prefix_or_files(self, arguments: Sequence[str], suffixes: Optional[Sequence[str]] = None) -> List[Path]:
         """Returns the files PREFIX.SUFFIX of a prefix, or the files themselves.

@@ -41,10 +41,6 @@ class RowReader(Reader):
 
     options: RowOptions
 
-    def resolve(self, arguments: Sequence[str]) -> List[Path]:
-        """Returns the files."""
-        return [Path(argument) for argument in arguments]
-
     @property
     def fields(self) -> List[str]:
         """Field of each side."""

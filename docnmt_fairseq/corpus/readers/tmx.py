@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Dict, Iterator, List, Optional, Sequence, Tuple
+from typing import Dict, Iterator, Optional, Sequence, Tuple
 
 from lxml import etree
 
@@ -37,10 +37,6 @@ class TmxReader(Reader):
     Options = TmxOptions
 
     options: TmxOptions
-
-    def resolve(self, arguments: Sequence[str]) -> List[Path]:
-        """Returns the files."""
-        return [Path(argument) for argument in arguments]
 
     def read(self, paths: Sequence[Path]) -> Iterator[Document]:
         """Yields the documents; ``en`` also matches ``en-US`` if there is no ``en``."""

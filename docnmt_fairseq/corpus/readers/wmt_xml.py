@@ -109,9 +109,7 @@ def _document(path: Path, name: str, sides: List[etree._Element]) -> Optional[Do
     """Returns the document in the order and paragraphs of the source; None if it has no segments."""
     segments = [xml.segments(path, side, name) for side in sides]
     for side, found in zip(sides[1:], segments[1:]):
-        xml.check_same_ids(
-            path, xml.line_of(side), name, segments[0], found, f"<ref> {side.get('translator', '')}".strip()
-        )
+        xml.check_same_ids(path, xml.line_of(side), name, segments[0], found)
     builder = DocumentBuilder((str(path),) * len(sides))
     paragraph = None
     for identifier, segment in segments[0].items():

@@ -1,6 +1,7 @@
-"""OPUS XML (OpenSubtitles, News-Commentary11): one file per document and language, and alignments of sentence ids.
+"""Readers of OPUS: XML with alignments of sentence ids, and Moses text with ``.ids``.
 
-The documents of a language are a zip file, as OPUS distributes them, or a folder; those of OpenSubtitles are films.
+In XML the documents of a language are a zip file, as OPUS distributes them, or a folder; those of OpenSubtitles are
+films.
 """
 
 import gzip
@@ -15,7 +16,8 @@ from zipfile import BadZipFile, ZipFile
 from lxml import etree
 
 from docnmt_fairseq.corpus import xml
-from docnmt_fairseq.corpus.document import Document, DocumentBuilder
+from docnmt_fairseq.corpus.delimited import parallel_lines
+from docnmt_fairseq.corpus.document import Document, DocumentBuilder, Sentence, split_at_names
 from docnmt_fairseq.corpus.files import open_binary
 from docnmt_fairseq.corpus.readers.base import Reader, register
 from docnmt_fairseq.errors import InputError
@@ -32,9 +34,7 @@ class OpusXmlReader(Reader):
 
     def resolve(self, arguments: Sequence[str]) -> List[Path]:
         """Returns the alignment, then the documents of source and target."""
-        if self.sides != 2 or len(arguments) != 3:
-            raise InputError(f"format {self.name} takes {self.files} (and both languages), got {' '.join(arguments)}")
-        return [Path(argument) for argument in arguments]
+        return self.exactly(3 if self.sides == 2 else 0, arguments)
 
     def read(self, paths: Sequence[Path]) -> Iterator[Document]:
         """Yields one document per pair of films; the alignment may have either direction.
@@ -109,24 +109,20 @@ class Archive:
 
     def film(self, name: str) -> Optional[Film]:
         """Returns the film that an alignment names (``en/2001/1234/5.xml.gz``), packed or not; None if missing."""
+        if ".." in PurePosixPath(name).parts or name.startswith("/"):
+            return None  # an alignment must not point outside of its corpus
         plain = name.removesuffix(".gz")
         for candidate in (plain, f"{plain}.gz"):
-            found = self._open(candidate)
-            if found is not None:
+            if (found := self._open(candidate)) is not None:
                 shown, stream = found
                 with stream:
                     return Film(shown, _sentences(shown, stream))
         return None
 
     def _open(self, name: str) -> Optional[Tuple[str, BinaryIO]]:
-        parts = PurePosixPath(name).parts
-        if ".." in parts or name.startswith("/"):
-            return None  # an alignment must not point outside of its corpus
         if self._zip is None:
-            for path in (self.path / name, self.path.joinpath(*parts[1:])):
-                if path.is_file():
-                    return str(path), open_binary(path)
-            return None
+            paths = (self.path / name, self.path.joinpath(*PurePosixPath(name).parts[1:]))
+            return next(((str(path), open_binary(path)) for path in paths if path.is_file()), None)
         member = self._member(name)
         if member is None:
             return None
@@ -220,3 +216,33 @@ def _links(alignment: Path, group: etree._Element, order: Tuple[int, int]) -> It
         if len(sides) != 2:
             raise InputError.at(alignment, xml.line_of(link), f"xtargets={link.get('xtargets')!r}: expected ids;ids")
         yield xml.line_of(link), [sides[side].split() for side in order]
+
+
+@register("opus-moses")
+class OpusMosesReader(Reader):
+    """OPUS Moses text with sentence ids."""
+
+    help = "OPUS Moses text with .ids (OpenSubtitles), with the films in the first two columns"
+    files = "PREFIX (files PREFIX.SOURCE, PREFIX.TARGET and PREFIX.ids), or the text of each side and then the .ids"
+
+    def resolve(self, arguments: Sequence[str]) -> List[Path]:
+        """Returns the text of each side, then the ids."""
+        if len(arguments) == 1:
+            return [Path(f"{arguments[0]}.{suffix}") for suffix in [*self.reading.languages, "ids"]]
+        return self.exactly(self.sides + 1, arguments)
+
+    def read(self, paths: Sequence[Path]) -> Iterator[Document]:
+        """Yields one document per pair of films; pairs joined from several sentences are counted in the log."""
+        *texts, ids = paths
+        return split_at_names(_moses_rows(paths), tuple(map(str, texts)), str(ids))
+
+
+def _moses_rows(paths: Sequence[Path]) -> Iterator[Tuple[int, str, Sentence]]:
+    number = joined = 0
+    for number, (*texts, row) in parallel_lines(paths):
+        columns = row.split("\t")
+        if len(columns) < 2:
+            raise InputError.at(paths[-1], number, "expected film<tab>film<tab>sentence ids<tab>sentence ids")
+        joined += any(" " in identifiers for identifiers in columns[2:4])
+        yield number, f"{columns[0]} {columns[1]}", tuple(texts)
+    logger.info(f"{paths[-1]}: {number} pairs, {joined} of them joined from several sentences (n-to-m)")
