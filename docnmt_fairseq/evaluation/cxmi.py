@@ -30,14 +30,7 @@ Rows = List[int]
 
 @dataclass(frozen=True)
 class SentencePair:
-    """Pair of sentences.
-
-    Attributes:
-        line: line number in both files, from 1.
-        document: index of the document.
-        texts: source and target.
-        source, target: tokens with end of sentence.
-    """
+    """Line number in both files, from 1; index of the document; source and target as text and as tokens."""
 
     line: int
     document: int
@@ -90,29 +83,28 @@ def read_test_set(source: Path, target: Path, ensemble: Ensemble, codec: TextCod
     return TokenizedTestSet(sentences, documents)
 
 
-def true_context(test_set: TokenizedTestSet, number: int, generator: np.random.Generator) -> Tuple[Rows, int]:
+def true_context(test_set: TokenizedTestSet, number: int, generator: np.random.Generator) -> Rows:
     """Document of the sentence."""
-    rows = test_set.documents[test_set.sentences[number].document]
-    return rows, rows.index(number)
+    return test_set.documents[test_set.sentences[number].document]
 
 
-def no_context(test_set: TokenizedTestSet, number: int, generator: np.random.Generator) -> Tuple[Rows, int]:
+def no_context(test_set: TokenizedTestSet, number: int, generator: np.random.Generator) -> Rows:
     """The sentence alone."""
-    return [number], 0
+    return [number]
 
 
-def shuffled_context(test_set: TokenizedTestSet, number: int, generator: np.random.Generator) -> Tuple[Rows, int]:
+def shuffled_context(test_set: TokenizedTestSet, number: int, generator: np.random.Generator) -> Rows:
     """Document with every other sentence replaced by a random sentence of another document.
 
     Shuffling the document's own sentences would keep all information for a model that ignores their order.
     """
-    own = sentences_of(test_set.documents[test_set.sentences[number].document])
+    own = sentences_of(true_context(test_set, number, generator))
     drawn = generator.integers(len(test_set.sentences) - len(own), size=len(own))
     drawn[drawn >= own[0]] += len(own)  # skips the document's own sentences, which are consecutive
     return _replace_context(test_set, number, drawn.tolist())
 
 
-def random_document(test_set: TokenizedTestSet, number: int, generator: np.random.Generator) -> Tuple[Rows, int]:
+def random_document(test_set: TokenizedTestSet, number: int, generator: np.random.Generator) -> Rows:
     """Document with its other sentences replaced by those of another document, in order; of several if short."""
     own = test_set.sentences[number].document
     drawn: List[int] = []
@@ -122,14 +114,13 @@ def random_document(test_set: TokenizedTestSet, number: int, generator: np.rando
     return _replace_context(test_set, number, drawn)
 
 
-def _replace_context(test_set: TokenizedTestSet, number: int, drawn: List[int]) -> Tuple[Rows, int]:
-    rows, place = true_context(test_set, number, np.random.default_rng(0))
-    others = iter(drawn)
-    return [row if row < 0 or row == number else next(others) for row in rows], place
+def _replace_context(test_set: TokenizedTestSet, number: int, drawn: List[int]) -> Rows:
+    others, rows = iter(drawn), test_set.documents[test_set.sentences[number].document]
+    return [row if row < 0 or row == number else next(others) for row in rows]
 
 
-# Context of a sentence: (test set, index of the sentence, random generator) → document, position of the sentence in it.
-Probe = Callable[[TokenizedTestSet, int, np.random.Generator], Tuple[Rows, int]]
+# Document of a sentence with true or false context: (test set, index of the sentence, random generator) → document.
+Probe = Callable[[TokenizedTestSet, int, np.random.Generator], Rows]
 PROBES: Dict[str, Probe] = {
     "true": true_context,
     "shuffled": shuffled_context,
@@ -195,10 +186,10 @@ def _text_parts(
     tokens = 0
     for number in numbers:
         generator = np.random.default_rng((seed, list(PROBES).index(probe), number))
-        rows, place = PROBES[probe](test_set, number, generator)
+        rows = PROBES[probe](test_set, number, generator)
+        rows = sentences_of(rows) if paragraph is None else rows
+        place = rows.index(number)
         before = [test_set.sentences[row].target for row in sentences_of(rows[:place])]
-        if paragraph is None:
-            rows, place = sentences_of(rows), len(before)
         key = tuple(rows)
         if key not in starts:
             if tokens > MAX_TEXT_TOKENS:

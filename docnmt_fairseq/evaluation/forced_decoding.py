@@ -11,7 +11,6 @@ from fairseq.models import BaseFairseqModel
 from torch import Tensor, nn
 
 from docnmt_fairseq.checkpoints import Ensemble
-from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.evaluation.text_batches import Batch, Sample, batches_of, longest_sentences
 from docnmt_fairseq.models.base import batch_for_model
 from docnmt_fairseq.models.encoder_outputs import EncoderOutputs
@@ -19,7 +18,7 @@ from docnmt_fairseq.search.sequential_decoding import project, show_previous, wi
 from docnmt_fairseq.tasks.concatenated_translation import ConcatenatedTranslationTask
 
 Tokens = Tuple[int, ...]
-Job = Tuple[int, "ScoringRequest"]  # row of the batch and request
+Job = Tuple[List[int], int, "ScoringRequest"]  # forced tokens before the target, row of the batch, request
 T = TypeVar("T")
 
 
@@ -48,8 +47,6 @@ class ForcedDecoder:
     """
 
     def __init__(self, ensemble: Ensemble, max_tokens: int = 4096):
-        if max_tokens < 1:
-            raise InputError(f"--max-tokens {max_tokens}: must be at least 1")
         self.ensemble, self.max_tokens = ensemble, max_tokens
         self.eos, self.pad = ensemble.task.target_dictionary.eos(), ensemble.task.target_dictionary.pad()
         self.device = next(ensemble.models[0].parameters()).device
@@ -85,15 +82,17 @@ class ForcedDecoder:
     def _score_batch(
         self, batch: Batch, of_line: Dict[int, List[ScoringRequest]]
     ) -> Iterator[Tuple[ScoringRequest, np.ndarray]]:
-        jobs = [(row, request) for row, line in enumerate(batch.lines) for request in of_line.get(line, [])]
-        jobs.sort(key=lambda job: len(self._prefix(job[1], batch.visible_targets[job[0]])) + len(job[1].target))
+        jobs: List[Job] = [
+            (self._prefix(request, batch.visible_targets[row]), row, request)
+            for row, line in enumerate(batch.lines)
+            for request in of_line.get(line, [])
+        ]
+        jobs.sort(key=lambda job: len(job[0]) + len(job[2].target))
         encoded = [self._encode(model, batch.sample) for model in self.ensemble.models]
         previous = [self._previous(model, output, jobs, batch) for model, output in zip(self.ensemble.models, encoded)]
-        prefixes = [self._prefix(request, batch.visible_targets[row]) for row, request in jobs]
-        costs = [len(prefix) + len(request.target) for prefix, (_, request) in zip(prefixes, jobs)]
-        for part in _packed(costs, self.max_tokens):
-            targets = [torch.tensor([*prefixes[number], *jobs[number][1].target]) for number in part]
-            rows = torch.tensor([jobs[number][0] for number in part], device=self.device)
+        for part in _packed([len(prefix) + len(request.target) for prefix, _, request in jobs], self.max_tokens):
+            targets = [torch.tensor([*jobs[number][0], *jobs[number][2].target]) for number in part]
+            rows = torch.tensor([jobs[number][1] for number in part], device=self.device)
             of_models = []
             for model, output, memories in zip(self.ensemble.models, encoded, previous):
                 of_rows = model.encoder.reorder_encoder_out(output, rows)
@@ -103,8 +102,8 @@ class ForcedDecoder:
                 of_models.append(self._log_probabilities(model, targets, of_rows))
             together = torch.stack(of_models).logsumexp(0) - np.log(len(of_models))  # [rows, longest]
             for number, scores in zip(part, together.double().cpu().numpy()):
-                start, request = len(prefixes[number]), jobs[number][1]
-                yield request, scores[start : start + len(request.target)].copy()
+                prefix, _, request = jobs[number]
+                yield request, scores[len(prefix) : len(prefix) + len(request.target)].copy()
 
     def _encode(self, model: BaseFairseqModel, sample: Sample) -> Dict[str, Any]:
         net_input = dict(batch_for_model(model, sample)["net_input"])
@@ -140,7 +139,7 @@ class ForcedDecoder:
             return []
         contexts = model.decoder.target_context.mechanism.contexts
         visible: List[List[Tuple[int, Tokens]]] = []  # row and tokens of each sentence
-        for row, request in jobs:
+        for _, row, request in jobs:
             shown = min(batch.visible_targets[row], contexts, len(request.before))
             before = request.before[len(request.before) - shown :]
             visible.append([(row - shown + place, tokens) for place, tokens in enumerate(before)])

@@ -14,8 +14,8 @@ from docnmt_fairseq.context.base import CONTEXT_MECHANISMS, ContextMechanism
 from docnmt_fairseq.corpus.subwords import WORD_BEGINS
 from docnmt_fairseq.corpus.text_codec import TextCodec
 from docnmt_fairseq.layers.capture import SENTENCES, TOKENS, Evidence, Relevance, Weights, capture
-from docnmt_fairseq.report.documents import dataset_of_lines
 from docnmt_fairseq.report.html import bar_chart, table
+from docnmt_fairseq.report.inspection import dataset_of_lines
 from docnmt_fairseq.report.scat import Example, Scat
 from docnmt_fairseq.report.views import View, sum_by_sentence
 

@@ -1,59 +1,40 @@
 """Composition of a report."""
 
-from dataclasses import dataclass
 from html import escape
-from pathlib import Path
-from typing import List, Optional, Sequence, Tuple
+from typing import Dict, List, Tuple
 
 from docnmt_fairseq.checkpoints import Ensemble
 from docnmt_fairseq.corpus.files import read_lines
 from docnmt_fairseq.corpus.text_codec import TextCodec
-from docnmt_fairseq.data.dataset import DocumentDataset
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.report import agreement, context_free, results, scat, sources
-from docnmt_fairseq.report.documents import check_model, dataset_of_lines, load_split, model_properties
-from docnmt_fairseq.report.inspection import inspect
+from docnmt_fairseq.models.base import takes_layout
+from docnmt_fairseq.models.extra_sources import attended_names
+from docnmt_fairseq.models.transformer.config import combination_name, feed_forward_of
+from docnmt_fairseq.report import ReportOptions, agreement, context_free, results, scat, sources
+from docnmt_fairseq.report.inspection import dataset_of_lines, inspect
 from docnmt_fairseq.report.page import Page
 from docnmt_fairseq.report.views import views_of
+from docnmt_fairseq.tasks.document_translation import DocumentTranslationTask
 from docnmt_fairseq.translate.loading import load_viewing
 from docnmt_fairseq.translate.view import DocumentView
 
 Section = Tuple[str, str, str]  # anchor, heading, HTML
 
 
-@dataclass(frozen=True)
-class ReportOptions:
-    """Options of ``docnmt report``; see its help."""
-
-    path: Path
-    data: Path
-    split: str = "test"
-    document: int = 1
-    input: Optional[Path] = None
-    tokenized: bool = False
-    beam: int = 4
-    results: Sequence[Path] = ()
-    scat: Optional[Path] = None
-    log: Optional[Path] = None
-    source_weights: Optional[Path] = None
-    sentence: Optional[int] = None
-    view: DocumentView = DocumentView()
-
-
-def build_page(options: ReportOptions) -> Page:
+def build_page(options: ReportOptions, view: DocumentView = DocumentView()) -> Page:
     """Translates the document and builds the page; also draws the picture of ``source_weights``.
 
     Raises:
         InputError: invalid files or numbers.
     """
-    if options.beam < 1:
-        raise InputError(f"--beam {options.beam}: must be at least 1")
     sections: List[Section] = []
     if options.results:
         content = "".join(f"<h3>{escape(path.name)}</h3>{results.scores_section(path)}" for path in options.results)
         sections.append(("scores", "Scores", content))
-    ensemble = load_viewing(options.path, data=options.data, view=options.view)
-    check_model(ensemble)
+    ensemble = load_viewing(options.path, data=options.data, view=view)
+    if not isinstance(ensemble.task, DocumentTranslationTask) or not takes_layout(ensemble.model):
+        name = f"{type(ensemble.model).__name__} of task {type(ensemble.task).__name__}"
+        raise InputError(f"--path {options.path}: {name}; reports need a document_transformer or document_rnn")
     codec = TextCodec(ensemble.data, options.tokenized)
     if options.scat is not None:
         examples = scat.read_scat(options.scat, *ensemble.languages)
@@ -61,7 +42,13 @@ def build_page(options: ReportOptions) -> Page:
         sections.append(("scat", "Highlighted context", found))
     if options.log is not None:
         sections.append(("training", "Training", results.curves_section(results.read_curves(options.log))))
-    inspection = inspect(ensemble, _dataset(options, ensemble, codec), options.document - 1, options.beam)
+    if options.input is None:
+        ensemble.task.load_dataset(options.split)
+        dataset = ensemble.task.dataset(options.split)
+    else:
+        lines = codec.encode_lines(0, list(read_lines(options.input)))
+        dataset = dataset_of_lines(ensemble, lines, f"--input {options.input}")
+    inspection = inspect(ensemble, dataset, options.document - 1, options.beam)
     shares = sources.shares_of(ensemble.model, inspection)
     if shares is not None:
         sections.append(("sources", "Sources", sources.section(shares, inspection)))
@@ -81,8 +68,25 @@ def build_page(options: ReportOptions) -> Page:
     return Page(title, properties, inspection, views_of(ensemble.model, inspection), sections)
 
 
-def _dataset(options: ReportOptions, ensemble: Ensemble, codec: TextCodec) -> DocumentDataset:
-    if options.input is None:
-        return load_split(ensemble, options.split)
-    lines = codec.encode_lines(0, list(read_lines(options.input)))
-    return dataset_of_lines(ensemble, lines, f"--input {options.input}")
+def model_properties(ensemble: Ensemble) -> Dict[str, str]:
+    """Main properties of the model, by name."""
+    cfg = ensemble.model.encoder.document_cfg
+    properties = {
+        "checkpoint": ensemble.paths[0].name,
+        "architecture": str(getattr(cfg, "_name", None) or getattr(cfg, "arch", "")),
+    }
+    for option in ("context_attention", "decoder_context_attention", "target_context_attention"):
+        if getattr(cfg, option, "none") != "none":
+            properties[option.replace("_", " ")] = str(getattr(cfg, option))
+    for side in ("encoder", "decoder"):
+        if hasattr(cfg, f"{side}_cell"):
+            properties[f"{side} cell"] = getattr(cfg, f"{side}_cell")
+        elif feed_forward_of(cfg, side) != "standard":
+            properties[f"{side} feed-forward"] = feed_forward_of(cfg, side)
+    attended = attended_names(cfg, cfg.attention_sentinel)
+    if len(attended) > 1:
+        properties["attention goes to"] = ", ".join(attended)
+        properties["combined by"] = str(combination_name(cfg))
+    if properties.get("context attention") in ("conditional", "tree"):
+        properties["sentences kept"] = str(cfg.context_top_t or "all")
+    return properties

@@ -1,7 +1,7 @@
 """Translation of one document and the captured computation of the context mechanisms."""
 
 from dataclasses import dataclass
-from typing import Any, Callable, Dict, List, Optional, Tuple
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 import numpy as np
 import torch
@@ -13,9 +13,13 @@ from docnmt_fairseq.batch.layout import DocumentLayout
 from docnmt_fairseq.batch.ragged import Ragged
 from docnmt_fairseq.checkpoints import Ensemble
 from docnmt_fairseq.context.selected.base import drawn_contexts
+from docnmt_fairseq.corpus.text_codec import token_ids
 from docnmt_fairseq.data.dataset import DocumentDataset
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.layers.capture import Capture, capture
+
+# Translates the decoded sentences of a batch to tokens with end of sentence.
+Translate = Callable[[Dict[str, Any]], List[Tensor]]
 
 
 @dataclass
@@ -71,25 +75,45 @@ class Inspection:
     chunks: List[Chunk]
 
 
-def inspect(ensemble: Ensemble, dataset: DocumentDataset, document: int, beam: int = 4) -> Inspection:
-    """Translates and inspects a document; see :func:`inspect_translated`."""
-    return inspect_translated(ensemble, dataset, document, lambda batch: _translate(ensemble, batch, beam))
+def dataset_of_lines(ensemble: Ensemble, lines: Sequence[str], name: str) -> DocumentDataset:
+    """Delimited lines of tokens as documents, divided into pieces as in training.
+
+    Args:
+        ensemble: model.
+        lines: delimited text.
+        name: name of the text, for messages.
+
+    Raises:
+        InputError: no sentence, or a model that needs more than text.
+    """
+    dataset: DocumentDataset = ensemble.task.documents_in_memory(token_ids(lines, ensemble.dictionaries[0]))
+    if not len(dataset):
+        raise InputError(f"{name}: no sentences")
+    dataset.name = name
+    return dataset
 
 
-def inspect_translated(
-    ensemble: Ensemble, dataset: DocumentDataset, document: int, translate: Callable[[Dict[str, Any]], List[Tensor]]
+def inspect(
+    ensemble: Ensemble, dataset: DocumentDataset, document: int, beam: int = 4, translate: Optional[Translate] = None
 ) -> Inspection:
-    """Computes a document with its translation as the target, and captures the computation.
+    """Translates a document, computes it with its translation as the target, and captures the computation.
 
     Args:
         ensemble: single model.
         dataset: dataset with the document.
         document: index of the document.
-        translate: translates the decoded sentences of a batch to tokens with end of sentence.
+        beam: beam size.
+        translate: function that translates instead of the model.
 
     Raises:
         InputError: no such document, a too long sentence, or a model whose context is not in the document.
     """
+
+    def search(batch: Dict[str, Any]) -> List[Tensor]:
+        generator = ensemble.task.build_generator(ensemble.models, GenerationConfig(beam=beam))
+        hypotheses = ensemble.task.inference_step(generator, ensemble.models, batch)
+        return [of_sentence[0]["tokens"] for of_sentence in hypotheses]
+
     if drawn_contexts(ensemble.model):
         raise InputError(
             "--context-selection training-set: the context of this model is not in the document, nothing to inspect"
@@ -104,7 +128,7 @@ def inspect_translated(
     starts = np.concatenate([[0], np.cumsum(dataset.source_sizes[first:last])])
     sentences: Dict[int, InspectedSentence] = {}
     runs = [
-        _run(ensemble, dataset, int(number), first, sentences, translate)
+        _run(ensemble, dataset, int(number), first, sentences, translate or search)
         for number in np.flatnonzero(dataset.chunks.document == document)
     ]
     ordered = [sentences[number] for number in sorted(sentences)]
@@ -130,15 +154,11 @@ def _run(
     number: int,
     first: int,
     sentences: Dict[int, InspectedSentence],
-    translate: Callable[[Dict[str, Any]], List[Tensor]],
+    translate: Translate,
 ) -> Tuple[DocumentLayout, Capture, np.ndarray]:
     """Computes a chunk, and returns its layout, the capture, and the sentence of the document of each row, [R].
 
-    Args:
-        number: index of the chunk.
-        first: first sentence of the document in the corpus.
-        sentences: receives the decoded sentences.
-        translate: translates the decoded sentences of a batch.
+    ``first`` is the first sentence of the document in the corpus; ``sentences`` receives the decoded sentences.
     """
     task, pieces = ensemble.task, dataset.chunks
     item: Dict[str, Any] = dataset[number]
@@ -166,13 +186,6 @@ def _run(
     with capture() as captured, torch.no_grad():
         ensemble.model(**{**inputs, "prev_output_tokens": padded, "layout": layout})
     return layout, captured, rows
-
-
-def _translate(ensemble: Ensemble, batch: Dict[str, Any], beam: int) -> List[Tensor]:
-    """Best translation of each decoded sentence of a batch, tokens with end of sentence."""
-    generator = ensemble.task.build_generator(ensemble.models, GenerationConfig(beam=beam))
-    hypotheses = ensemble.task.inference_step(generator, ensemble.models, batch)
-    return [of_sentence[0]["tokens"] for of_sentence in hypotheses]
 
 
 def _symbols(tokens: Tensor, dictionary: Dictionary) -> List[str]:

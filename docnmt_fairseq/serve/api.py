@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from docnmt_fairseq import __version__
 from docnmt_fairseq.corpus.files import packing_of
-from docnmt_fairseq.report.documents import model_properties
+from docnmt_fairseq.report.build import model_properties
 from docnmt_fairseq.serve import source_text
 from docnmt_fairseq.serve.limits import Deadline, RequestError
 from docnmt_fairseq.serve.request_future import RequestFuture

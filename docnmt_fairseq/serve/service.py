@@ -8,7 +8,7 @@ from typing import Callable, Optional, Tuple, TypeVar
 
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.models.base import takes_layout
-from docnmt_fairseq.report.inspection import inspect_translated
+from docnmt_fairseq.report.inspection import inspect
 from docnmt_fairseq.report.page import Viewer
 from docnmt_fairseq.report.views import views_of
 from docnmt_fairseq.serve.limits import Deadline, Limits, RequestError
@@ -161,10 +161,10 @@ class Service:
 
     def _viewer(self, future: RequestFuture) -> Viewer:
         ensemble, best = self.translator.ensemble, future.hypotheses
-        inspection = inspect_translated(
+        inspection = inspect(
             ensemble,
             future.text.dataset,
             0,
-            lambda batch: [best[line]["tokens"].cpu() for line in batch["id"].tolist()],
+            translate=lambda batch: [best[line]["tokens"].cpu() for line in batch["id"].tolist()],
         )
         return Viewer(inspection, views_of(ensemble.model, inspection))

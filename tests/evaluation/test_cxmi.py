@@ -72,13 +72,12 @@ def test_lines_documents_and_paragraphs(test_set):
 def test_context_of_probes(test_set, number):
     document = test_set.sentences[number].document
     true = test_set.documents[document]
-    assert PROBES["true"](test_set, number, None) == (true, true.index(number))
-    assert PROBES["empty"](test_set, number, None) == ([number], 0)
+    assert PROBES["true"](test_set, number, None) == true and PROBES["empty"](test_set, number, None) == [number]
     drawn = set()
     for seed in range(20):
         for probe in ("shuffled", "random-document"):
-            rows, place = PROBES[probe](test_set, number, np.random.default_rng(seed))
-            assert place == true.index(number) and rows[place] == number and len(rows) == len(true)
+            rows, place = PROBES[probe](test_set, number, np.random.default_rng(seed)), true.index(number)
+            assert rows[place] == number and len(rows) == len(true)
             assert [row < 0 for row in rows] == [row < 0 for row in true]
             others = [row for at, row in enumerate(rows) if at != place and row >= 0]
             owners = [test_set.sentences[row].document for row in others]
@@ -104,7 +103,8 @@ def test_scores_equal_single_documents(data_bin, files, arguments):
     dictionary = loaded.task.source_dictionary
     for kind, (probe, show) in enumerate(PROBES.items()):
         for number in (0, 3, 4, 7, 10):
-            rows, place = show(test_set, number, np.random.default_rng((3, kind, number)))
+            rows = show(test_set, number, np.random.default_rng((3, kind, number)))
+            place = rows.index(number)
             text = [
                 dictionary.encode_line("<p>", add_if_not_exist=False).long()
                 if row < 0

@@ -9,8 +9,7 @@ import torch
 from docnmt_fairseq.checkpoints import Ensemble
 from docnmt_fairseq.layers.capture import ContextFreeIndicator, capture
 from docnmt_fairseq.report.context_free import indicators_of, section
-from docnmt_fairseq.report.documents import dataset_of_lines
-from docnmt_fairseq.report.inspection import inspect
+from docnmt_fairseq.report.inspection import dataset_of_lines, inspect
 from tests.support.decoding import stir
 from tests.support.toy import build
 

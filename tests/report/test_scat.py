@@ -10,7 +10,7 @@ from docnmt_fairseq.corpus.text_codec import TextCodec
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.layers.capture import Weights, capture
 from docnmt_fairseq.report.agreement import ON_SENTENCES, ON_WORDS, SELECTED, _tokens, measure, section
-from docnmt_fairseq.report.documents import dataset_of_lines
+from docnmt_fairseq.report.inspection import dataset_of_lines
 from docnmt_fairseq.report.scat import read_scat
 from tests.support.documents import write_lines
 from tests.support.toy import build

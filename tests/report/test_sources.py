@@ -13,8 +13,7 @@ from docnmt_fairseq.cli import main
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.evaluation.plots import plot_source_weights
 from docnmt_fairseq.layers.capture import SourceShares
-from docnmt_fairseq.report.documents import dataset_of_lines
-from docnmt_fairseq.report.inspection import inspect
+from docnmt_fairseq.report.inspection import dataset_of_lines, inspect
 from docnmt_fairseq.report.page import Page
 from docnmt_fairseq.report.sources import (
     INCOMPLETE,

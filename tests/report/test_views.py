@@ -11,13 +11,12 @@ from docnmt_fairseq.context import sentence_encodings as sentence_attention
 from docnmt_fairseq.context.base import CONTEXT_MECHANISMS, DECODER_MECHANISMS, TARGET_MECHANISMS
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.layers.capture import Relevance
-from docnmt_fairseq.report.documents import dataset_of_lines, load_split
 from docnmt_fairseq.report.html import as_script, buttons
-from docnmt_fairseq.report.inspection import inspect
+from docnmt_fairseq.report.inspection import dataset_of_lines, inspect
 from docnmt_fairseq.report.page import Page
 from docnmt_fairseq.report.views import RELEVANCE, views_of
 from tests.support.html import Elements
-from tests.support.toy import build
+from tests.support.toy import build, split_of
 
 TEXT = ["a b c", "d", "e e a", "<p>", "b", "c </script> d", "", "a"]
 PLACES = [("--context-attention", name) for name in CONTEXT_MECHANISMS.names()]
@@ -110,7 +109,7 @@ def test_tree_paths_lead_to_selected_sentences(data_bin, longest):
 
 def test_documents_of_a_split(data_bin):
     of = trained(data_bin, "--context-attention", "memory")
-    dataset = load_split(of, "test")
+    dataset = split_of(of.task, "test")
     inspection = inspect(of, dataset, 1, beam=2)
     assert [(s.line, s.source, s.reference) for s in inspection.sentences] == [
         (6, ["c", "d", "</s>"], ["d", "c", "</s>"])

@@ -8,8 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from docnmt_fairseq.report.documents import dataset_of_lines
-from docnmt_fairseq.report.inspection import inspect
+from docnmt_fairseq.report.inspection import dataset_of_lines, inspect
 from docnmt_fairseq.report.views import views_of
 from docnmt_fairseq.serve import responses
 from docnmt_fairseq.translate.formats import FORMATS, Reading

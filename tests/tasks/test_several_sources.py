@@ -11,8 +11,7 @@ from docnmt_fairseq.corpus.text_codec import TextCodec
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.evaluation.text_batches import batches_of
 from docnmt_fairseq.models.encoder_outputs import EncoderOutputs
-from docnmt_fairseq.report.documents import dataset_of_lines, load_split
-from docnmt_fairseq.report.inspection import inspect
+from docnmt_fairseq.report.inspection import dataset_of_lines, inspect
 from docnmt_fairseq.translate.translator import DocumentTranslator
 from tests.support import toy
 from tests.support.documents import write_lines
@@ -155,7 +154,7 @@ def test_translation_of_text(extra_bin, all_sources, of_document):
 
 def test_reports(extra_bin, all_sources):
     trained = load_ensemble(all_sources, data=extra_bin)
-    inspection = inspect(trained, load_split(trained, "test"), 0, beam=1)
+    inspection = inspect(trained, toy.split_of(trained.task, "test"), 0, beam=1)
     assert [sentence.line for sentence in inspection.sentences] == [0, 1, 2, 4]
     with pytest.raises(InputError, match=NEEDED):
         dataset_of_lines(trained, ["a b"], "input")

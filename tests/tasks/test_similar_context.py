@@ -11,7 +11,7 @@ from docnmt_fairseq import cli
 from docnmt_fairseq.checkpoints import load_ensemble
 from docnmt_fairseq.data.similar import similar_file, vectors_file
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.report.documents import dataset_of_lines
+from docnmt_fairseq.report.inspection import dataset_of_lines
 from docnmt_fairseq.search.options import SearchOptions
 from docnmt_fairseq.translate.translator import DocumentTranslator
 from tests.support import toy
