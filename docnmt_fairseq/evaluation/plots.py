@@ -20,14 +20,11 @@ def plot_accuracy_by_distance(
         path: PNG file.
         ceilings: best accuracy without context by kind, drawn as a dashed line.
     """
-    # Not pyplot, whose global state selects a window system.
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
+    from matplotlib.figure import Figure  # not pyplot, whose global state selects a window system
     from matplotlib.ticker import MaxNLocator, PercentFormatter
 
     kinds = sorted({kind for accuracy in systems.values() for kind in accuracy["by_kind"]})
     figure = Figure(figsize=(1.2 + 3.6 * len(kinds), 4.2), dpi=150, layout="constrained")
-    FigureCanvasAgg(figure)
     panels = figure.subplots(1, len(kinds), sharey=True, squeeze=False)[0]
     entries: Dict[str, Any] = {}
     for kind, panel in zip(kinds, panels):
@@ -79,14 +76,12 @@ def plot_source_weights(
         weights: [words, K] of each translation, from 0 to 1.
         path: PNG file.
     """
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     longest = max(map(len, sentences))
     letters = max(len(word) for words in sentences for word in words)
     height = 0.45 + 0.32 * len(names) + 0.07 * letters  # of a panel with its rotated words, in inches
     figure = Figure(figsize=(3.0 + 0.42 * longest, 0.3 + height * len(sentences)), dpi=150, layout="constrained")
-    FigureCanvasAgg(figure)
     panels = figure.subplots(len(sentences), 1, squeeze=False)[:, 0]
     for words, shares, panel in zip(sentences, weights, panels):
         picture = panel.imshow(shares.T, cmap="Blues", vmin=0, vmax=1, aspect="auto")

@@ -74,7 +74,7 @@ class German(RegisterRule):
     }
 
     def is_unambiguous(self, marker: Match[str]) -> bool:
-        """See :meth:`RegisterRule.is_unambiguous`."""
+        """True for du, and for Sie within a sentence."""
         return marker[0][0] in "Dd" or not may_begin_sentence(marker.string, marker.start())
 
 
@@ -96,7 +96,7 @@ class French(RegisterRule):
     }
 
     def is_unambiguous(self, marker: Match[str]) -> bool:
-        """See :meth:`RegisterRule.is_unambiguous`."""
+        """True for all markers but ton."""
         return marker[0].lower() != "ton"
 
 
@@ -142,5 +142,5 @@ class Spanish(RegisterRule):
     }
 
     def is_unambiguous(self, marker: Match[str]) -> bool:
-        """See :meth:`RegisterRule.is_unambiguous`."""
+        """True for all markers but the plural of usted."""
         return marker[0].lower() not in ("ustedes", "uds.", "vds.")

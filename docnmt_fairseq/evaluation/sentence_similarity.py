@@ -1,8 +1,9 @@
 """Correlation of sentence vectors with human similarity judgements ([Z] sec. 4.1)."""
 
+import math
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Callable, Dict, List, Optional, Sequence, Tuple
+from typing import Callable, Dict, List, Sequence, Tuple
 
 import numpy as np
 from scipy.stats import pearsonr
@@ -84,42 +85,33 @@ def read_pairs(path: Path, form: str) -> JudgedPairs:
     return JudgedPairs(np.array(scores), first, second, years)
 
 
-def cosines(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """Cosine of each pair of rows, [P]; 0 for zero vectors."""
-    lengths = np.linalg.norm(first, axis=1) * np.linalg.norm(second, axis=1)
-    return np.einsum("pd,pd->p", first, second) / np.where(lengths > 0, lengths, 1)
-
-
 def correlation(embedding: SentenceEmbedding, pairs: JudgedPairs, tokenize: Tokenizer) -> float:
-    """Pearson's r × 100 between cosines and scores.
-
-    Raises:
-        InputError: all pairs have the same cosine or score.
-    """
-    found = _correlation(embedding, pairs, tokenize)
-    if found is None:
-        raise InputError("all pairs have the same cosine or score; check that vectors and set use the same tokens")
-    return found
-
-
-def _correlation(embedding: SentenceEmbedding, pairs: JudgedPairs, tokenize: Tokenizer) -> Optional[float]:
+    """Pearson's r × 100 between cosines and scores; NaN if all pairs have the same cosine or score."""
     vectors = (embedding.embed(embedding.vocabulary.encode(tokenize(side))) for side in (pairs.first, pairs.second))
-    found = cosines(*(part.astype(np.float64) for part in vectors))
+    first, second = (part.astype(np.float64) for part in vectors)
+    lengths = np.linalg.norm(first, axis=1) * np.linalg.norm(second, axis=1)
+    found = np.einsum("pd,pd->p", first, second) / np.where(lengths > 0, lengths, 1)  # 0 for zero vectors
     if np.ptp(found) == 0 or np.ptp(pairs.scores) == 0:
-        return None
+        return math.nan
     return 100 * float(pearsonr(found, pairs.scores).statistic)
 
 
 def compare(
     models: Sequence[Tuple[str, SentenceEmbedding]], pairs: JudgedPairs, tokenize: Tokenizer
 ) -> List[List[str]]:
-    """Table of models with Pearson's r × 100, overall and by year."""
+    """Table of models with Pearson's r × 100, overall and by year.
+
+    Raises:
+        InputError: all pairs have the same cosine or score.
+    """
     by_year = pairs.by_year()
     rows = [["model", "method", "words known", "r × 100", *by_year]]
     for name, model in models:
         words = model.vocabulary.encode(tokenize([*pairs.first, *pairs.second]))
         known = (words.ids < len(model.words)).mean() if len(words.ids) else 0.0
-        of_years = [_correlation(model, of_year, tokenize) for of_year in by_year.values()]
-        cells = [f"{correlation(model, pairs, tokenize):.1f}", *("–" if r is None else f"{r:.1f}" for r in of_years)]
+        overall, *of_years = [correlation(model, part, tokenize) for part in (pairs, *by_year.values())]
+        if math.isnan(overall):
+            raise InputError("all pairs have the same cosine or score; check that vectors and set use the same tokens")
+        cells = ["–" if math.isnan(r) else f"{r:.1f}" for r in (overall, *of_years)]
         rows.append([name, model.settings.method, f"{100 * known:.1f} %", *cells])
     return rows

@@ -128,7 +128,7 @@ def test_cxmi_of_models_without_context_is_zero(data_bin, files, options):
     test_set = read_test_set(*files, loaded, TextCodec(data_bin))
     measured = measure(test_set, ForcedDecoder(loaded))
     report = build_report(test_set, measured, loaded.task.target_dictionary, {})
-    assert all(abs(figures.cxmi) < 1e-5 for figures in report.probes.values())
+    assert all(abs(figures["cxmi"]) < 1e-5 for figures in report.probes.values())
 
 
 def test_sample_is_a_subset(test_set, loaded):
@@ -205,41 +205,32 @@ def test_report_lists_frequent_words_and_some_context(loaded):
     scores = {probe: [np.array([-2.0, -1.0])] * 9 for probe in PROBES}
     scores["true"] = [np.array([-1.0, -1.0])] * 9
     report = build_report(test_set, ProbeScores(list(range(9)), scores), dictionary, {})
-    assert report.words == [("a", 1.0, 5)]  # "b" has four occurrences only
-    assert [token.context for token in report.tokens[:5]] == [
-        [], ["s0"], ["s0", "s1"], ["s0", "s1", "s2"], ["s1", "s2", "s3"],
-    ]  # fmt: skip
-    assert report.about["resampled"] == "documents, 1,000 times, seed 1"
+    assert report.words == [{"word": "a", "pcxmi": 1.0, "count": 5}]  # "b" has four occurrences only
+    contexts = [[], ["s0"], ["s0", "s1"], ["s0", "s1", "s2"], ["s1", "s2", "s3"]]
+    assert [token["context"] for token in report.tokens[:5]] == contexts
 
 
 def test_report(test_set, loaded):
-    numbers = [0, 6]
-    lengths = [len(test_set.sentences[number].target) for number in numbers]
-    assert lengths == [4, 2]
-    scores = {probe: [np.full(length, -1.0) for length in lengths] for probe in PROBES}
+    dictionary = loaded.task.target_dictionary
+    assert [len(test_set.sentences[number].target) for number in (0, 6)] == [4, 2]
+    scores = {probe: [np.full(length, -1.0) for length in (4, 2)] for probe in PROBES}
     scores["true"] = [np.array([-0.5, -1.0, -0.25, -1.0]), np.array([-3.0, -1.0])]
-    report = build_report(
-        test_set, ProbeScores(numbers, scores), loaded.task.target_dictionary, {"model": "m"}, tokens=2
-    )
+    report = build_report(test_set, ProbeScores([0, 6], scores), dictionary, {"model": "m"}, tokens=2)
     true = report.probes["true"]
-    assert true.cxmi == pytest.approx((1.25 - 2) / 2) and true.cxmi_token == pytest.approx(-0.75 / 6)
-    assert true.log_probability == pytest.approx(-6.75 / 6)
-    assert true.cxmi_interval == pytest.approx((-2, 1.25))
-    assert report.probes["shuffled"].cxmi == report.probes["empty"].cxmi == 0
+    assert true["cxmi"] == pytest.approx((1.25 - 2) / 2) and true["cxmi_token"] == pytest.approx(-0.75 / 6)
+    assert true["log_probability"] == pytest.approx(-6.75 / 6) and true["cxmi_interval"] == pytest.approx((-2, 1.25))
+    assert report.probes["shuffled"]["cxmi"] == report.probes["empty"]["cxmi"] == 0
     first, second = report.tokens
-    assert (first.token, first.position, first.line, first.pcxmi) == ("a", 2, 1, 0.75)
-    assert (first.with_context, first.without_context) == pytest.approx((math.exp(-0.25), math.exp(-1)))
-    assert (first.source, first.target, first.context) == ("a b c", "c b a", [])
-    assert second.token == "c" and second.pcxmi == 0.5
-    one = build_report(test_set, ProbeScores([0, 1], scores), loaded.task.target_dictionary, {})
-    assert one.probes["true"].cxmi_interval is None and "(one document)" in render(one.parts())
-    assert "random-document" in render(report.parts())
+    assert [first[name] for name in ("token", "position", "line", "pcxmi")] == ["a", 2, 1, 0.75]
+    assert (first["with_context"], first["without_context"]) == pytest.approx((math.exp(-0.25), math.exp(-1)))
+    assert (first["source"], first["target"], first["context"]) == ("a b c", "c b a", [])
+    assert second["token"] == "c" and second["pcxmi"] == 0.5
+    one = build_report(test_set, ProbeScores([0, 1], scores), dictionary, {})
+    assert one.probes["true"]["cxmi_interval"] is None and "(one document)" in render(one.parts())
     assert "**Tokens that depend" in render(report.parts(), "markdown")
-    content = json.loads(json.dumps(report.to_json()))
-    assert content["probes"]["true"]["cxmi"] == true.cxmi and content["tokens"][0]["token"] == "a"
     scores["empty"][1][0] = math.nan
     with pytest.raises(InputError, match="line 10, empty context"):
-        build_report(test_set, ProbeScores(numbers, scores), loaded.task.target_dictionary, {})
+        build_report(test_set, ProbeScores([0, 6], scores), dictionary, {})
 
 
 def test_bad_test_sets(data_bin, files, test_set, loaded, tmp_path):

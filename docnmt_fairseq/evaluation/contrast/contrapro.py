@@ -55,38 +55,34 @@ def read(
     items = []
     for entry, where, of_item, (source, target) in zip(entries, wheres, errors, contexts):
         false = [get(error, "contrastive", str, f"{where}, error {place}") for place, error in enumerate(of_item)]
-        texts = [get(entry, "ref segment", str, where), *false]
-        document = ItemDocument(
-            str(entry.get("document id", where)),
-            (*source, get(entry, "src segment", str, where)),
-            (*target, texts[0]),
-        )
-        candidates = tuple({len(source): text} for text in texts)
-        items.append(checked(ContrastItem(where, document, candidates, 0, _attributes(entry, where))))
+        current, true = (get(entry, f"{side} segment", str, where) for side in ("src", "ref"))
+        name = str(entry.get("document id", where))
+        document = ItemDocument(name, (*source, current), (*target, true))
+        candidates = tuple({len(source): text} for text in (true, *false))
+        pronoun, translated = (get(entry, f"{side} pronoun", str, where).lower() for side in ("src", "ref"))
+        attributes: Dict[str, Attribute] = {
+            "distance": distance_group(get(entry, "ante distance", int, where)),
+            "pronoun": translated,
+            "source pronoun and pronoun": f"{pronoun} - {translated}",
+        }
+        items.append(checked(ContrastItem(where, document, candidates, 0, attributes)))
     return items
-
-
-def _attributes(entry: Any, where: str) -> Dict[str, Attribute]:
-    distance = distance_group(get(entry, "ante distance", int, where))
-    source, target = (get(entry, f"{name} pronoun", str, where).lower() for name in ("src", "ref"))
-    return {"distance": distance, "pronoun": target, "source pronoun and pronoun": f"{source} - {target}"}
 
 
 def _contexts_from_documents(
     folder: Path, languages: Sequence[str], limit: int, entries: List[Any], wheres: List[str]
 ) -> Iterator[Context]:
-    """Yields the previous sentences of each item; ``document id`` is the name of the target file."""
     if not folder.is_dir():
         raise InputError(f"--documents {folder}: no such folder")
     paths = {path.name: path for path in sorted(folder.rglob(f"*.{languages[1]}"))}
-    last: Tuple[str, Context] = ("", ([], []))
+    last, source, target = "", [], []
     for entry, where in zip(entries, wheres):
         name, number = get(entry, "document id", str, where), get(entry, "segment id", int, where)
         if name not in paths:
             raise InputError(f"{where}: document {name} is not in {folder}")
-        if name != last[0]:
-            last = (name, _read_document(paths[name], languages))
-        source, target = last[1]
+        if name != last:
+            last = name
+            source, target = _read_parallel(str(paths[name]).removesuffix(languages[1]), languages)
         segment = get(entry, "src segment", str, where)
         if not 1 <= number <= len(source) or "".join(source[number - 1].split()) != "".join(segment.split()):
             raise InputError(f"{where}: line {number} of document {name} is not '{segment}'; another release?")
@@ -94,20 +90,8 @@ def _contexts_from_documents(
         yield _without_empty(source[start : number - 1], target[start : number - 1])
 
 
-def _read_document(path: Path, languages: Sequence[str]) -> Context:
-    source_path = path.with_name(path.name[: -len(languages[1])] + languages[0])
-    source, target = (list(read_lines(file)) for file in (source_path, path))
-    if len(source) != len(target):
-        raise InputError(f"{path}: {len(target)} lines, but {source_path} has {len(source)}")
-    return source, target
-
-
 def _contexts_from_files(prefix: str, languages: Sequence[str], candidates: List[int]) -> Iterator[Context]:
-    """Yields the contexts of the items from files with the same number of lines for each candidate, or each item."""
-    files = [Path(f"{prefix}.{language}") for language in languages]
-    source, target = (list(read_lines(file)) for file in files)
-    if len(source) != len(target):
-        raise InputError(f"{files[0]} has {len(source)} lines, but {files[1]} has {len(target)}")
+    source, target = _read_parallel(f"{prefix}.", languages)
     lines = list(zip(source, target))
     for counts in (candidates, [1] * len(candidates)):
         each = len(lines) // sum(counts)
@@ -121,14 +105,21 @@ def _contexts_from_files(prefix: str, languages: Sequence[str], candidates: List
             break
     else:
         raise InputError(
-            f"{files[0]}: {len(source)} lines; expected the same number for each of {sum(candidates)} candidates or "
-            f"{len(candidates)} items"
+            f"--context-files {prefix}: {len(source)} lines; expected the same number for each of {sum(candidates)} "
+            f"candidates or {len(candidates)} items"
         )
     for start in starts[:-1]:
         yield _without_empty(source[start : start + each], target[start : start + each])
 
 
+def _read_parallel(prefix: str, languages: Sequence[str]) -> Context:
+    """Lines of both languages of ``{prefix}{language}``."""
+    source, target = (list(read_lines(f"{prefix}{language}")) for language in languages)
+    if len(source) != len(target):
+        raise InputError(f"{prefix}{languages[0]}: {len(source)} lines, but {len(target)} in {languages[1]}")
+    return source, target
+
+
 def _without_empty(source: List[str], target: List[str]) -> Context:
-    """Pairs in which neither side is empty."""
     kept = [pair for pair in zip(source, target) if all(side.strip() for side in pair)]
     return [one for one, _ in kept], [other for _, other in kept]

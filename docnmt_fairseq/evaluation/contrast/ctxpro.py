@@ -3,7 +3,7 @@
 import re
 import string
 from pathlib import Path
-from typing import Dict, List, Match, Optional, Sequence
+from typing import Dict, List, Optional, Sequence
 
 import torch
 from fairseq import utils
@@ -69,12 +69,7 @@ def read(path: Path, inputs: Optional[Path] = None) -> List[GenerationItem]:
 def judge_translations(
     items: Sequence[GenerationItem], translations: Sequence[str], with_context: bool = False
 ) -> List[Answer]:
-    """Judges plain-text translations, one per item.
-
-    Args:
-        items: items of a set.
-        translations: of the sentences of the items.
-        with_context: translations may include those of the context, see :func:`current_sentence`.
+    """Judges plain-text translations, one per item, of the sentences or (``with_context``) also of their context.
 
     Raises:
         InputError: another number of translations.
@@ -100,14 +95,13 @@ def current_sentence(translation: str, item: GenerationItem) -> str:
     last = parts[-1] if parts else ""
     if len(parts) > 1 or not item.line:
         return last
-    starts = [end.end() for end in _SENTENCE_END.finditer(last) if not _continues(last, end)]
-    return last[max(starts, default=0) :]
-
-
-def _continues(text: str, end: "Match[str]") -> bool:
-    following = text[end.end() : end.end() + 1]
-    is_abbreviation = text[end.end(1)] == "." and _ABBREVIATION.fullmatch(end[1]) is not None
-    return not following or following.islower() or is_abbreviation
+    start = 0
+    for end in _SENTENCE_END.finditer(last):
+        following = last[end.end() : end.end() + 1]
+        is_abbreviation = last[end.end(1)] == "." and _ABBREVIATION.fullmatch(end[1]) is not None
+        if following and not following.islower() and not is_abbreviation:
+            start = end.end()
+    return last[start:]
 
 
 def contains(translation: str, expected: str) -> bool:

@@ -109,17 +109,7 @@ def read_json(path: Path, kind: Type[T]) -> T:
 
 
 def get(entry: Any, name: str, kind: Type[T], where: str) -> T:
-    """Field of a JSON object.
-
-    Args:
-        entry: JSON value.
-        name: field.
-        kind: expected type.
-        where: position of the entry, for messages.
-
-    Raises:
-        InputError: a missing or empty field, or one of another type.
-    """
+    """Field of a JSON object at a position of a file; raises :class:`InputError` if it is empty or of another type."""
     value = entry.get(name) if isinstance(entry, Mapping) else None
     if not isinstance(value, kind) or isinstance(value, bool) or (isinstance(value, str) and not value.strip()):
         found = "is missing" if value is None else f"is {value!r}"
