@@ -6,18 +6,18 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from docnmt_fairseq.batch.layout import DocumentLayout
 from docnmt_fairseq.checkpoints import Ensemble
-from docnmt_fairseq.context.base import CONTEXT_MECHANISMS, ContextMechanism
+from docnmt_fairseq.context.base import ContextMechanism
 from docnmt_fairseq.corpus.subwords import WORD_BEGINS
 from docnmt_fairseq.corpus.text_codec import TextCodec
 from docnmt_fairseq.layers.capture import SENTENCES, TOKENS, Evidence, Relevance, Weights, capture
 from docnmt_fairseq.report.html import bar_chart, table
 from docnmt_fairseq.report.inspection import dataset_of_lines
 from docnmt_fairseq.report.scat import Example, Scat
-from docnmt_fairseq.report.views import View, sum_by_sentence
+from docnmt_fairseq.report.views import View, mechanism_name, sum_by_sentence
 
 SELECTED, ON_SENTENCES, ON_WORDS = "sentence is selected", "weight of the sentence", "weight of the word"
 
@@ -33,6 +33,11 @@ class HeadFigures:
 
     heads: List[np.ndarray] = field(default_factory=list)
     chance: List[float] = field(default_factory=list)
+
+    def add(self, heads: Tensor, chance: float) -> None:
+        """Adds a case."""
+        self.heads.append(heads.numpy())
+        self.chance.append(chance)
 
     @property
     def by_head(self) -> np.ndarray:
@@ -62,19 +67,16 @@ class Agreement:
     long: int = 0
 
 
-@dataclass(frozen=True)
-class _Positions:
-    """Positions of the words of an example in the batch."""
-
-    pronouns: List[List[int]]  # packed tokens
-    highlighted: List[Tuple[int, List[int]]]  # row and packed tokens; no tokens for words of the target
+# A pronoun and a highlighted word: packed tokens of the pronoun, row of the sentence of the word, and packed tokens of
+# the word (none for words of the target).
+Case = Tuple[List[int], int, List[int]]
 
 
 def measure(ensemble: Ensemble, scat: Scat, codec: TextCodec) -> Agreement:
     """Measures the agreement of the encoder's mechanisms, one example per batch."""
     encoder, agreement = ensemble.model.encoder, Agreement()
     modules = {
-        View(f"encoder.{name}", _name(module), "source", "source").title: module
+        View(f"encoder.{name}", mechanism_name(module), "source", "source").title: module
         for name, module in encoder.named_modules()
         if isinstance(module, ContextMechanism)
     }
@@ -87,19 +89,15 @@ def measure(ensemble: Ensemble, scat: Scat, codec: TextCodec) -> Agreement:
             continue
         batch: Dict[str, Any] = dataset.collater([dataset[0]])
         inputs = batch["net_input"]
+        layout: DocumentLayout = inputs["layout"]
         with capture() as captured, torch.no_grad():
-            encoder(inputs["src_tokens"], layout=inputs["layout"])
-        positions, own = _positions(example, tokens, len(codec.begin(0)), inputs["layout"])
-        agreement.cases += len(positions.pronouns) * len(positions.highlighted)
-        agreement.own += own
+            encoder(inputs["src_tokens"], layout=layout)
+        cases = _cases(example, tokens, len(codec.begin(0)), layout)
+        agreement.cases += len(cases)
+        agreement.own += sum(sentence == len(tokens) - 1 for sentence, _ in example.highlighted)
         for title, module in modules.items():
-            _add(agreement.figures.setdefault(title, {}), captured.of(module), positions, inputs["layout"])
+            _add(agreement.figures.setdefault(title, {}), captured.of(module), cases, layout)
     return agreement
-
-
-def _name(module: nn.Module) -> str:
-    names = (name for name in CONTEXT_MECHANISMS.names() if CONTEXT_MECHANISMS[name] is type(module))
-    return next(names, type(module).__name__)
 
 
 def _tokens(words: Sequence[str], codec: TextCodec) -> List[List[str]]:
@@ -119,10 +117,8 @@ def _tokens(words: Sequence[str], codec: TextCodec) -> List[List[str]]:
     return grouped if len(grouped) == len(words) else list(map(encoded, words))
 
 
-def _positions(
-    example: Example, tokens: List[List[List[str]]], begin: int, layout: DocumentLayout
-) -> Tuple[_Positions, int]:
-    """Positions of the words, and the number of highlighted words in the sentence of the pronoun.
+def _cases(example: Example, tokens: List[List[List[str]]], begin: int, layout: DocumentLayout) -> List[Case]:
+    """Pairs of a pronoun and a highlighted word in a previous sentence.
 
     Args:
         example: example.
@@ -139,45 +135,33 @@ def _positions(
         start = int(layout.tokens.offsets[sentence]) + begin + before
         return list(range(start, start + len(tokens[sentence][word])))
 
-    before = [(sentence, numbers(sentence, word)) for sentence, word in example.highlighted if sentence < last]
+    highlighted = [(sentence, numbers(sentence, word)) for sentence, word in example.highlighted if sentence < last]
     pronouns = [found for word in example.pronouns if (found := numbers(last, word))]
-    return _Positions(pronouns, before), len(example.highlighted) - len(before)
+    return [(pronoun, *word) for pronoun in pronouns for word in highlighted]
 
 
-def _add(
-    figures: Dict[str, HeadFigures], evidence: List[Evidence], positions: _Positions, layout: DocumentLayout
-) -> None:
+def _add(figures: Dict[str, HeadFigures], evidence: List[Evidence], cases: List[Case], layout: DocumentLayout) -> None:
     relevance = next((e.scores for e in evidence if isinstance(e, Relevance)), None)
     of_tokens = next((e.weights for e in evidence if isinstance(e, Weights) and e.over == TOKENS), None)
     of_sentences = next((e.weights for e in evidence if isinstance(e, Weights) and e.over == SENTENCES), None)
     if of_tokens is not None:
         of_tokens = of_tokens[:, : layout.tokens.total]
         of_sentences = sum_by_sentence(of_tokens, layout.tokens) if of_sentences is None else of_sentences
-    selected = _selected(relevance, of_tokens, of_sentences)
-    sentences, tokens = layout.tokens.rows, layout.tokens.total
-    for pronoun in positions.pronouns:
-        for row, numbers in positions.highlighted:
-            if selected is not None:
-                kept = float(selected[pronoun].float().sum(1).mean()) / sentences
-                _case(figures, SELECTED, selected[pronoun, row].float().mean(0), kept)
-            if of_sentences is not None:
-                _case(figures, ON_SENTENCES, of_sentences[pronoun, row].mean(0), 1 / sentences)
-            if of_tokens is not None and numbers:
-                weights = of_tokens[pronoun][:, numbers].sum(1).mean(0)
-                _case(figures, ON_WORDS, weights, len(numbers) / tokens)
-
-
-def _selected(relevance: Optional[Tensor], tokens: Optional[Tensor], sentences: Optional[Tensor]) -> Optional[Tensor]:
-    """Selected sentences of each token, [N, R, H]; None for attention to all sentences."""
+    selected = None  # selected sentences of each token, [N, R, H]
     if relevance is not None:
-        return relevance.isfinite()
-    return None if tokens is None or sentences is None else sentences > 0
-
-
-def _case(figures: Dict[str, HeadFigures], name: str, heads: Tensor, chance: float) -> None:
-    of_measure = figures.setdefault(name, HeadFigures())
-    of_measure.heads.append(heads.numpy())
-    of_measure.chance.append(chance)
+        selected = relevance.isfinite()
+    elif of_tokens is not None and of_sentences is not None:
+        selected = of_sentences > 0
+    sentences, tokens = layout.tokens.rows, layout.tokens.total
+    for pronoun, row, numbers in cases:
+        if selected is not None:
+            kept = float(selected[pronoun].float().sum(1).mean()) / sentences
+            figures.setdefault(SELECTED, HeadFigures()).add(selected[pronoun, row].float().mean(0), kept)
+        if of_sentences is not None:
+            figures.setdefault(ON_SENTENCES, HeadFigures()).add(of_sentences[pronoun, row].mean(0), 1 / sentences)
+        if of_tokens is not None and numbers:
+            weights = of_tokens[pronoun][:, numbers].sum(1).mean(0)
+            figures.setdefault(ON_WORDS, HeadFigures()).add(weights, len(numbers) / tokens)
 
 
 def section(scat: Scat, agreement: Agreement) -> str:

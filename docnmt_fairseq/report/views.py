@@ -1,5 +1,6 @@
 """Views of context mechanisms: selected and weighted context of each token, as plain lists."""
 
+from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import Any, Dict, List, Optional, Tuple
 
@@ -43,8 +44,8 @@ class View:
     side: str
     looks_at: str
     heads: int = 0
-    sentences: Dict[str, Entries] = field(default_factory=dict)
-    tokens: Dict[str, Entries] = field(default_factory=dict)
+    sentences: Dict[str, Entries] = field(default_factory=lambda: defaultdict(dict))
+    tokens: Dict[str, Entries] = field(default_factory=lambda: defaultdict(dict))
     nodes: Dict[int, List[List[Node]]] = field(default_factory=dict)
     cumulative: bool = False
     share: Dict[int, float] = field(default_factory=dict)
@@ -76,16 +77,21 @@ class View:
         }
 
 
+def mechanism_name(module: nn.Module) -> str:
+    """Name of a mechanism in the registry, or of its class."""
+    names = {CONTEXT_MECHANISMS[name]: name for name in CONTEXT_MECHANISMS.names()}
+    return names.get(type(module), type(module).__name__)
+
+
 def views_of(model: nn.Module, inspection: Inspection) -> List[View]:
     """View of each mechanism of the model, over all chunks, in the order of computation."""
     modules, views = dict(model.named_modules()), []
-    names = {CONTEXT_MECHANISMS[name]: name for name in CONTEXT_MECHANISMS.names()}
     for name, module in modules.items():
         if not isinstance(module, ContextMechanism):
             continue
         side = "source" if name.startswith("encoder.") else "target"
         looks_at = "target" if name.startswith("decoder.target_context") else "source"
-        view = View(name, names.get(type(module), type(module).__name__), side, looks_at)
+        view = View(name, mechanism_name(module), side, looks_at)
         parent = name.rpartition(".")[0]
         gate = modules.get(f"{parent}.context_gate") or modules.get(f"{parent}.gate")
         for chunk in inspection.chunks:
@@ -101,15 +107,15 @@ def _add(view: View, evidence: List[Evidence], chunk: Chunk) -> None:
     kept = next((e.scores for e in evidence if isinstance(e, Relevance)), None)
     for e in evidence:
         if isinstance(e, Relevance):
-            _merge(view.sentences, RELEVANCE, largest_entries(e.scores, side, looks_at.sentences, -torch.inf))
+            view.sentences[RELEVANCE].update(largest_entries(e.scores, side, looks_at.sentences, -torch.inf))
         elif isinstance(e, Weights) and e.over == SENTENCES:
-            _merge(view.sentences, e.name, largest_entries(e.weights, side, looks_at.sentences, MIN_WEIGHT))
+            view.sentences[e.name].update(largest_entries(e.weights, side, looks_at.sentences, MIN_WEIGHT))
         elif isinstance(e, Weights):
             weights = e.weights[:, : looks_at.rows.total]  # without break tokens
-            _merge(view.tokens, e.name, largest_entries(weights, side, looks_at.tokens, MIN_WEIGHT, MAX_TOKENS))
+            view.tokens[e.name].update(largest_entries(weights, side, looks_at.tokens, MIN_WEIGHT, MAX_TOKENS))
             if not over_sentences:
                 mass = sum_by_sentence(weights, looks_at.rows)
-                _merge(view.sentences, e.name, largest_entries(mass, side, looks_at.sentences, MIN_WEIGHT))
+                view.sentences[e.name].update(largest_entries(mass, side, looks_at.sentences, MIN_WEIGHT))
         elif isinstance(e, NodeRelevance) and kept is not None:
             view.cumulative = e.cumulative
             trees = chunk.layout.plan(TreesOfBatch())
@@ -121,10 +127,6 @@ def _add(view: View, evidence: List[Evidence], chunk: Chunk) -> None:
         if isinstance(e, (Weights, Relevance)):
             heads = (e.weights if isinstance(e, Weights) else e.scores).size(2)
             view.heads = max(view.heads, heads)
-
-
-def _merge(measures: Dict[str, Entries], name: str, found: Entries) -> None:
-    measures.setdefault(name, {}).update(found)
 
 
 def sum_by_sentence(weights: Tensor, rows: Ragged) -> Tensor:
@@ -163,12 +165,8 @@ def _paths(
 ) -> Dict[int, List[List[Node]]]:
     """Nodes between the root and the selected sentences, root first; the batch has one document.
 
-    Args:
-        scores: relevance of nodes, [N, nodes, H].
-        kept: relevance of sentences, [N, R, H], −∞ if not selected.
-        side: side of the N tokens.
-        sentences: [R] indices in the document.
-        trees: trees of the batch.
+    ``scores`` is the relevance of nodes, [N, nodes, H]; ``kept`` that of sentences, [N, R, H], −∞ if not selected;
+    ``sentences`` has their indices in the document, [R].
     """
     found: Dict[int, List[List[Node]]] = {}
     leaves_of, heights, first = kept.isfinite(), len(trees.sizes), trees.first[:, 0]
