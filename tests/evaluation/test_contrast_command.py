@@ -13,12 +13,35 @@ from tests.support import toy
 from tests.support.documents import DOCUMENTS
 
 TARGET = ["--target-context-attention", "han", "--context-init", "xavier"]
+VOITA = [
+    {"src": "a b _eos d", "dst": ["b a _eos d", "b a _eos c"], "true_ind": 0, "ctx_dist": 1},
+    {"src": "c _eos e a", "dst": ["c _eos e a", "c _eos a e"], "true_ind": 1, "ctx_dist": 1},
+]
+CTXPRO = [
+    {"src segment": "a b c", "expected": "b", "rule": "r"},
+    {"src segment": "d", "expected": "e", "rule": "s"},
+]
 
 
 @pytest.fixture(scope="module", params=["conditional", "target"])
 def trained(request, data_bin, tmp_path_factory):
     arguments = TARGET if request.param == "target" else ["--context-attention", "conditional"]
-    return toy.train(data_bin, tmp_path_factory.mktemp(request.param), *arguments, "--max-update", "60")
+    return toy.train(data_bin, tmp_path_factory.mktemp(request.param), *arguments, "--max-update", "40")
+
+
+@pytest.fixture
+def contrast(tmp_path, capsys):
+    """Returns a function that runs the command on a set and returns the JSON report."""
+    (tmp_path / "voita").write_text(json.dumps(VOITA), encoding="utf-8")
+    (tmp_path / "ctxpro").write_text(json.dumps(CTXPRO), encoding="utf-8")
+    (tmp_path / "inputs").write_text("c<eos> a b c\nd\n", encoding="utf-8")
+
+    def run(kind, *options):
+        options += ("--inputs", str(tmp_path / "inputs")) if kind == "ctxpro" else ()
+        command = ["contrast", "--set", kind, "--items", str(tmp_path / kind), "--format", "json", *options]
+        return json.loads(capsys.readouterr().out) if main(command) == 0 else capsys.readouterr().err
+
+    return run
 
 
 @pytest.mark.slow
@@ -37,51 +60,19 @@ def test_translations_equal_fairseq_generate(data_bin, trained):
         line += len(lines) + 1
     search = GenerationConfig(beam=3, max_len_b=10)
     loaded, codec = load_ensemble(trained, data=data_bin), TextCodec(data_bin)
-    for chosen in (range(len(items)), [3, 5, 10]):
-        for max_tokens in (12, 4000):
-            found = translate([items[one] for one in chosen], loaded, codec, search, max_tokens)
-            assert found == [expected[numbers[one]][0] for one in chosen]
-
-
-def voita_set(folder):
-    sets = [
-        {"src": "a b _eos d", "dst": ["b a _eos d", "b a _eos c"], "true_ind": 0, "ctx_dist": 1},
-        {"src": "c _eos e a", "dst": ["c _eos e a", "c _eos a e"], "true_ind": 1, "ctx_dist": 1},
-    ]
-    path = folder / "set.json"
-    path.write_text(json.dumps(sets), encoding="utf-8")
-    return path
+    for chosen, max_tokens in ((range(len(items)), 4000), ([3, 5, 10], 12)):
+        found = translate([items[one] for one in chosen], loaded, codec, search, max_tokens)
+        assert found == [expected[numbers[one]][0] for one in chosen]
 
 
 @pytest.mark.slow
-def test_reports(data_bin, trained, tmp_path, capsys):
-    command = ["contrast", "--set", "voita", "--items", str(voita_set(tmp_path)), "--data", str(data_bin), "--cpu"]
-    command += ["--path", str(trained)]
-    assert main(command) == 0
-    assert "95 % interval" in capsys.readouterr().out
-    assert main([*command, "--format", "json", "--output", str(tmp_path / "report.json")]) == 0
-    report = json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))
+def test_reports_of_models(data_bin, trained, contrast):
+    model = ["--path", str(trained), "--data", str(data_bin), "--cpu"]
+    report = contrast("voita", *model)
     assert report["overall"]["items"] == 2 and len(report["answers"][0]["scores"]) == 2
-    assert main([*command, "--normalise", "--format", "markdown"]) == 0
-    assert "**By distance**" in capsys.readouterr().out
-
-
-def ctxpro_command(folder):
-    entries = [
-        {"src segment": "a b c", "expected": "b", "rule": "r"},
-        {"src segment": "d", "expected": "e", "rule": "s"},
-    ]
-    (folder / "set.json").write_text(json.dumps(entries), encoding="utf-8")
-    (folder / "inputs").write_text("c<eos> a b c\nd\n", encoding="utf-8")
-    files = ["--items", str(folder / "set.json"), "--inputs", str(folder / "inputs")]
-    return ["contrast", "--set", "ctxpro", *files, "--format", "json"]
-
-
-@pytest.mark.slow
-def test_ctxpro_with_a_model(data_bin, trained, tmp_path, capsys):
-    options = ["--path", str(trained), "--data", str(data_bin), "--cpu", "--max-len-b", "8"]
-    assert main([*ctxpro_command(tmp_path), *options]) == 0
-    report = json.loads(capsys.readouterr().out)
+    normalised = contrast("voita", *model, "--normalise")["answers"][0]["scores"]
+    assert normalised != report["answers"][0]["scores"]
+    report = contrast("ctxpro", *model, "--max-len-b", "8")
     assert report["overall"]["chance"] is None and list(report["groups"]["rule"]) == ["r", "s"]
 
 
@@ -93,24 +84,22 @@ def test_ctxpro_with_a_model(data_bin, trained, tmp_path, capsys):
         ("B! C\nd. E.\n", ["wrong", "right"]),  # the second item has no context, so all sentences count
     ],
 )
-def test_ctxpro_with_translations(tmp_path, capsys, translations, outcomes):
-    path = tmp_path / "translations"
-    path.write_text(translations, encoding="utf-8")
-    assert main([*ctxpro_command(tmp_path), "--translations", str(path)]) == 0
-    assert [one["outcome"] for one in json.loads(capsys.readouterr().out)["answers"]] == outcomes
+def test_ctxpro_with_translations(tmp_path, contrast, translations, outcomes):
+    (tmp_path / "translations").write_text(translations, encoding="utf-8")
+    report = contrast("ctxpro", "--translations", str(tmp_path / "translations"))
+    assert [one["outcome"] for one in report["answers"]] == outcomes
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    "options",
     [
-        (["--path", "none.pt", "--data", "none"], "none"),
-        (["--path", "none.pt"], "--data"),
-        (["--translations", "x"], "--translations"),
-        (["--bootstrap-samples", "0"], "--bootstrap-samples 0"),
-        (["--seed", "-1"], "--seed -1"),
-        (["--path", "none.pt", "--data", "none", "--max-tokens", "0"], "--max-tokens 0"),
+        ["--path", "none.pt", "--data", "none"],
+        ["--path", "none.pt"],
+        ["--translations", "x"],
+        ["--bootstrap-samples", "0"],
+        ["--seed", "-1"],
+        ["--path", "none.pt", "--data", "none", "--max-tokens", "0"],
     ],
 )
-def test_bad_options(tmp_path, capsys, arguments, message):
-    assert main(["contrast", "--set", "voita", "--items", str(voita_set(tmp_path)), *arguments]) == 2
-    assert message in capsys.readouterr().err
+def test_bad_options(contrast, options):
+    assert contrast("voita", *options).startswith("docnmt contrast: error: --")

@@ -58,14 +58,11 @@ def test_synth_files_of_different_corpora(corpus, tmp_path):
     table, target = tmp_path / "test.phenomena.tsv", tmp_path / "test.tgt"
     lines = target.read_text(encoding="utf-8").splitlines()
     first = read_cases(table)[0]
-    write_lines(target, [line if number != first.id else "other words" for number, line in enumerate(lines)])
-    with pytest.raises(InputError, match=rf"phenomena.tsv:2: line {first.id + 1} of .*test.tgt"):
-        synth.read(table)
-    write_lines(target, lines[:-2])
-    with pytest.raises(InputError, match="lines"):
-        synth.read(table)
-    with pytest.raises(InputError, match=r"phenomena\.tsv"):
-        synth.read(target)
+    other = [line if number != first.id else "other words" for number, line in enumerate(lines)]
+    for changed, message in ((other, rf"phenomena.tsv:2: line {first.id + 1} of .*test.tgt"), (lines[:-2], "lines")):
+        write_lines(target, changed)
+        with pytest.raises(InputError, match=message):
+            synth.read(table)
 
 
 VOITA = {"src": "a _eos b _eos c _eos d", "dst": ["A _eos B _eos C _eos D", "A _eos B _eos X _eos D"], "true_ind": 0}
@@ -141,18 +138,10 @@ def test_contrapro_items_with_documents(film, caplog):
     assert {item.attributes["pronoun"] for item in items} == {"sie"}
     (one, _) = read_contrapro(path, documents=film / "documents", sentences=1)
     assert one.document.source == ("The cat .", "It sleeps .") and one.lines == [1]
+    (whole, _) = read_contrapro(path, documents=film / "documents", sentences=0)
+    assert whole.document.source == items[0].document.source
     assert read_contrapro(path)[0].document.source == ("It sleeps .",)
     assert "without context" in caplog.text
-
-
-def test_contrapro_context_length(film):
-    late = {**CONTRAPRO, "document id": "long.de", "segment id": 15}
-    path = write_json(film / "long.json", [late, {**late, "segment id": 3}])
-    for language, hello, sleeps in (("en", "Hello .", "It sleeps ."), ("de", "Hallo .", "Sie schläft .")):
-        write_lines(film / "documents" / f"long.{language}", [hello, hello, sleeps, *[hello] * 11, sleeps])
-    for options, expected in (({}, 10), ({"sentences": 0}, 14)):
-        found = read_contrapro(path, documents=film / "documents", **options)
-        assert [item.lines for item in found] == [[expected], [2]]
 
 
 @pytest.mark.parametrize("times", [[3, 2], [1, 1]], ids=["every candidate", "every item"])
@@ -174,20 +163,18 @@ def test_contrapro_context_of_items_with_any_number_of_lines(film):
         write_lines(film / f"context.{language}", ["a", "b", "c", "d", "e", "f"])
     items = read_contrapro(path, context=str(film / "context"))
     assert [item.document.source[:-1] for item in items] == [("a", "b", "c"), ("d", "e", "f")]
+    write_json(path, [CONTRAPRO] * 5)
+    with pytest.raises(InputError, match="6 lines"):
+        read_contrapro(path, context=str(film / "context"))
 
 
 def test_contrapro_documents_of_another_release(film):
     for language, count in (("en", 4), ("de", 3)):
         write_lines(film / "documents" / f"uneven.{language}", ["a", "b", "It sleeps .", "c"][:count])
-        write_lines(film / f"context.{language}", ["a", "b", "c", "d"])
-    path = film / "contrapro.json"
     for changes in ({"document id": "other.de"}, {"segment id": 4}, {"segment id": 2}, {"document id": "uneven.de"}):
-        write_json(path, [{**CONTRAPRO, **changes}])
-        with pytest.raises(InputError, match=next(iter(map(str, changes.values())))):
+        path = write_json(film / "contrapro.json", [{**CONTRAPRO, **changes}])
+        with pytest.raises(InputError):
             read_contrapro(path, documents=film / "documents")
-    write_json(path, [CONTRAPRO] * 3)
-    with pytest.raises(InputError, match="4 lines"):
-        read_contrapro(path, context=str(film / "context"))
 
 
 CTXPRO = {"src segment": "She likes you.", "expected": "sie", "rule": "ACC", "document id": "x", "src pronoun": "You"}
@@ -206,12 +193,9 @@ def test_ctxpro_items(tmp_path):
             ctxpro.read(path, tmp_path / "inputs")
 
 
-@pytest.mark.parametrize(
-    ("translation", "found"),
-    [("Sie mag Sie.", True), ("Ich mag dich!", False), ("Siegel", False), ("(SIE)", True), ("", False)],
-)
-def test_ctxpro_forms_are_words(translation, found):
-    assert ctxpro.contains(translation, "sie") == found
+def test_ctxpro_forms_are_words():
+    assert all(ctxpro.contains(translation, "sie") for translation in ("Sie mag Sie.", "(SIE)"))
+    assert not any(ctxpro.contains(translation, "sie") for translation in ("Ich mag dich!", "Siegel", ""))
 
 
 @pytest.mark.parametrize(
@@ -242,18 +226,13 @@ def without(entry, name):
     ("read", "content", "message"),
     [
         (voita.read, [without(VOITA, "src")], "item 0: field 'src'"),
-        (voita.read, [VOITA, {**VOITA, "true_ind": "0"}], "item 1: field 'true_ind'"),
-        (voita.read, [{**VOITA, "true_ind": 2}], "item 0: field 'true_ind'"),
+        (voita.read, [VOITA, {**VOITA, "true_ind": 2}], "item 1: field 'true_ind'"),
         (voita.read, [{**VOITA, "dst": ["A _eos B"]}], "item 0: dst[0]"),
         (voita.read, [{**VOITA, "dst": VOITA["dst"][:1] * 2}], "item 0: "),
         (voita.read, [{**VOITA, "dst": ["a _eos b _eos c _eos  ", "a _eos b _eos c _eos e"]}], "item 0: empty"),
-        (voita.read, [], "a list of items"),
         (voita.read, {"a": 1}, "a list of items"),
-        (bawden.read, {"1": {"src": ["a"], "trg": []}}, "item 1: field 'src'"),
         (bawden.read, {"1": {"src": ["a", "b"], "trg": [{"correct": ["x", "y"]}]}}, "translation 0: field 'incorrect'"),
-        (read_contrapro, [without(CONTRAPRO, "errors")], "item 0: field 'errors'"),
         (read_contrapro, [CONTRAPRO, without(CONTRAPRO, "ante distance")], "item 1: field 'ante distance'"),
-        (read_contrapro, [{**CONTRAPRO, "ref segment": " "}], "item 0: field 'ref segment'"),
         (ctxpro.read, [without(CTXPRO, "expected")], "item 0: field 'expected'"),
     ],
 )

@@ -73,9 +73,8 @@ def test_sentence_bleu_of_selected_lines(folder, capsys):
     assert shown[0]["difference"] > 50  # short sentences have a score
 
 
-@pytest.mark.parametrize("form", ["text", "markdown"])
-def test_examples_in_text(folder, form, capsys):
-    assert score(folder, "--format", form, "--example-lines", "7", "--example-context", "1") == 0
+def test_examples_in_text(folder, capsys):
+    assert score(folder, "--example-lines", "7", "--example-context", "1") == 0
     text = capsys.readouterr().out
     assert "3 of 5 sentences differ" in text and "line 7, document 2; chrF2 +" in text
     order = [text.index(one) for one in ("K L M", "N O P", "n o p", "n x x", "n x p")]

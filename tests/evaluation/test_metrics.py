@@ -11,7 +11,6 @@ from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.evaluation.metrics import METRICS, Metric, MetricOptions
 from docnmt_fairseq.evaluation.significance import TESTS
 from docnmt_fairseq.evaluation.texts import References, at_level
-from docnmt_fairseq.options import option
 from tests.support import comet, eflomal
 from tests.support.scored import addressed, delimited, made, with_own_words, worse, write
 
@@ -117,71 +116,31 @@ def test_metrics_that_need_the_source(name):
         METRICS[name](References(("one",), [REFERENCE], None, []), options)
 
 
-@dataclass(frozen=True)
-class LengthOptions(MetricOptions):
-    length_unit: str = option("word", "unit, e.g. a", metavar="WORD")
-    length_target: int = option(100, "correct length in percent", minimum=1)
+def test_default_statistics_use_all_references():
+    class Words(Metric):
+        def segment_statistics(self, translation, references):
+            return [len(translation.split()), sum(len(one.split()) for one in references)]
+
+    metric = Words(References(("one", "two"), [[["a b c", "d"]], [["a", "d e f"]]], None, []), MetricOptions())
+    rows = metric.statistics([["x", "y z"]])
+    assert rows == [[1, 4], [2, 4]] and metric.corpus_score(rows) == pytest.approx(100 * 3 / 8)
+    assert metric.score([0, 0]) == 0
 
 
-class LengthError(Metric):
-    """Deviation of the length of the translation from the references, in percent."""
-
-    title, help, Options = "length error", "deviation of the length", LengthOptions
-    lower_is_better, decimals = True, 1
-
-    def segment_statistics(self, translation, references):
-        return [len(translation.split()), sum(len(one.split()) for one in references) / len(references)]
-
-    def score(self, sums):
-        return abs(100 * sums[0] / sums[1] - self.options.length_target)
-
-
-@pytest.fixture
-def folder(tmp_path, monkeypatch):
-    shorter = [[s.rsplit(" ", 1)[0] for s in text] for text in REFERENCE]
-    for name, stream in (("ref", REFERENCE), ("whole", worse(REFERENCE, 1)), ("short", shorter), ("source", SOURCE)):
+def test_metric_selected_by_name_or_option(tmp_path, capsys):
+    for name, stream in (("ref", REFERENCE), ("whole", worse(REFERENCE, 1)), ("source", SOURCE)):
         write(tmp_path / name, delimited(stream))
-    monkeypatch.setattr(METRICS, "_classes", dict(METRICS._classes))
-    METRICS.register("length")(LengthError)
-    return tmp_path
 
+    def score(*arguments):
+        texts = ["--reference", "ref", "--system", "whole=whole", "--source", "source", "--format", "json"]
+        status = cli.main(["score", *texts, *arguments])
+        found = capsys.readouterr()
+        return [one["metric"] for one in json.loads(found.out)["scores"]] if status == 0 else found.err
 
-def score(*arguments):
-    return cli.main(["score", "--reference", "ref", "--system", "short=short", "--system", "whole=whole", *arguments])
-
-
-def test_custom_metric(folder, capsys):
-    tests = ["--test", "documents", "bootstrap", "randomisation", "--bootstrap-samples", "99"]
-    assert score("--metrics", "length", "--length-target", "101", *tests, "--format", "json") == 0
-    columns = json.loads(capsys.readouterr().out)["scores"]
-    assert [column["metric"] for column in columns] == ["length error", "d-length error"]
-    words, sentences = (sum(len(f(text)) for text in REFERENCE) for f in (lambda text: " ".join(text).split(), list))
-    for column in columns:
-        assert column["lower_is_better"] and column["systems"]["whole"] == pytest.approx(1)
-        assert column["systems"]["short"] == pytest.approx(1 + 100 * sentences / words)
-        for test in column["tests"].values():
-            outcome = test["outcomes"]["whole"]
-            assert outcome["difference"] == pytest.approx(-100 * sentences / words) and outcome["p_value"] <= 0.05
-        assert "nrefs:1|length_unit:word|length_target:101|bs:99|" in column["tests"]["documents"]["signature"]
-    assert score("--metrics", "length", "--level", "sentence") == 0
-    assert "length error↓" in capsys.readouterr().out
-    assert score("--metrics", "length", "--length-target", "0") == 2
-    assert "--length-target 0" in capsys.readouterr().err
+    assert "--comet" in score("--metrics", "comet")
+    assert score("--metrics", "comet", "--comet", "known") == ["COMET"]
+    assert score("--level", "sentence", "--comet", "known") == ["BLEU", "chrF2", "COMET"]
     with pytest.raises(SystemExit):
         cli.main(["score", "--help"])
     help_text = " ".join(capsys.readouterr().out.split())
-    assert "length: deviation of the length" in help_text and "--length-unit WORD length: unit" in help_text
-
-
-def test_default_statistics_use_all_references():
-    references = References(("one", "two"), [[["a b c", "d"]], [["a", "d e f"]]], None, [])
-    assert LengthError(references, LengthOptions()).statistics([["x", "y z"]]) == [[1, 2], [2, 2]]
-
-
-def test_metric_selected_by_name_or_option(folder, capsys):
-    assert score("--metrics", "comet", "--source", "source") == 2
-    assert "--comet" in capsys.readouterr().err
-    assert score("--metrics", "comet", "--source", "source", "--comet", "known", "--format", "json") == 0
-    assert [one["metric"] for one in json.loads(capsys.readouterr().out)["scores"]] == ["COMET"]
-    assert score("--level", "sentence", "--source", "source", "--comet", "known", "--format", "json") == 0
-    assert [one["metric"] for one in json.loads(capsys.readouterr().out)["scores"]] == ["BLEU", "chrF2", "COMET"]
+    assert "hter: ter with case" in help_text and "--comet MODEL comet: name of a model" in help_text

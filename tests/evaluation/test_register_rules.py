@@ -1,6 +1,8 @@
 """Register rules: markers of each language, ambiguity, and a custom language."""
 
+import os
 import re
+from pathlib import Path
 
 import pytest
 
@@ -9,6 +11,8 @@ from docnmt_fairseq.evaluation.metrics.register import RegisterOptions
 from docnmt_fairseq.evaluation.register_rules import RULES, RegisterRule
 from tests.support.scored import reference_set
 
+MANUALS = Path(os.environ.get("DOCNMT_SHARED_DATA", "")) / "en-de-manuals"
+ANNOTATION = Path(__file__).with_name("register_by_reading.tsv")
 # Language, line, register with ambiguous markers, register by unambiguous markers.
 LINES = [
     ("de", "Öffne die Datei, die du brauchst.", "du", "du"),
@@ -114,6 +118,17 @@ def test_register_of_sentences(language):
     for _, line, register, unambiguous in (one for one in LINES if one[0] == language):
         assert rule.register_of(line) == register, line
         assert rule.register_of(line, unambiguous_only=True) == unambiguous, line
+
+
+@pytest.mark.skipif(not MANUALS.exists(), reason="no en-de-manuals in DOCNMT_SHARED_DATA")
+def test_agreement_with_manual_annotation():
+    """Rows of the annotation: line from 0, and du, Sie, ihr (neither register) or none (Sie is "she", Ihr "its")."""
+    rule, lines = RULES["de"](), (MANUALS / "test.de").read_text(encoding="utf-8").split("\n")
+    rows = (line.split("\t") for line in ANNOTATION.read_text(encoding="utf-8").splitlines())
+    annotated = {int(line): register if register in rule.markers else None for line, register in rows}
+    for unambiguous_only, least in ((True, 97), (False, 95)):
+        found = {line: rule.register_of(lines[line], unambiguous_only=unambiguous_only) for line in annotated}
+        assert sum(found[line] == register for line, register in annotated.items()) >= least
 
 
 def test_custom_language(monkeypatch):

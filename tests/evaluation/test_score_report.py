@@ -109,9 +109,8 @@ def test_boundaries_are_not_scored():
     reference = ["ba do gi ke lo", "<p>", "mo nu pa re", ""]
     scores = corpus_scores(["ba do gi ke lo", "whatever", "mo nu pa re", "else"], reference)
     assert (scores["bleu"], scores["chrf"], scores["sentences"]) == pytest.approx((100, 100, 2))
-    for hypotheses, wrong in ((["a"], reference), (["", "<p>"], ["", "<p>"])):
-        with pytest.raises(InputError):
-            corpus_scores(hypotheses, wrong)
+    with pytest.raises(InputError):
+        corpus_scores(["a"], reference)
 
 
 def test_tokenised_bleu_computed_by_hand():
@@ -122,8 +121,6 @@ def test_tokenised_bleu_computed_by_hand():
     found = tokenized_bleu(translated, tokens)
     assert found.score == pytest.approx(100 * math.exp(1 - 16 / 13) * math.prod(precisions) ** (1 / 4), abs=1e-9)
     assert found.sentences == 2 and "tok:none" in found.signature and "smooth:none" in found.signature
-    longer = tokenized_bleu(["a dog saw Ann , here"], ["a dog saw Ann ,"]).score  # without brevity penalty
-    assert longer == pytest.approx(100 * (5 / 6 * 4 / 5 * 3 / 4 * 2 / 3) ** (1 / 4), abs=1e-9)
     assert tokenized_bleu(["A B C D"], ["a b c d"]).score == 0
 
 

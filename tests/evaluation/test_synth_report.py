@@ -20,17 +20,14 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(
-    "lines, expected",
-    [
+def test_correct_form_without_incorrect_ones():
+    for lines, expected in (
         (["er geht", "da ist sie", "<p>", "du", "kommen Sie"], [True] * 4),
         (["es geht", "er", "<p>", "Sie", "kommst du"], [False] * 4),
         (["er es geht", "sie sie", "<p>", "", "Sie!"], [False, True, False, False]),
         (["erst", "siehe", "<p>", "du", "wo"], [False, False, True, False]),
-    ],
-)
-def test_correct_form_without_incorrect_ones(lines, expected):
-    assert [is_correct(case, lines) for case in CASES] == expected
+    ):
+        assert [is_correct(case, lines) for case in CASES] == expected
 
 
 def test_accuracy_by_kind_and_distance():

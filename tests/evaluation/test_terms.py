@@ -72,7 +72,6 @@ def test_source_without_spaces(folder):
     "rows, place",
     [
         (["file\tDatei", "window"], "terms.tsv:2"),
-        (["file\tDatei\tmore"], "terms.tsv:1"),
         (["file\t|"], "terms.tsv:1"),
         (["file\tDatei", "File\tAkte"], "terms.tsv:2"),
         ([""], "terms.tsv"),

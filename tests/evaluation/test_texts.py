@@ -1,7 +1,5 @@
 """Test sets, translations as delimited text, and the output of fairseq-generate."""
 
-import random
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -47,10 +45,9 @@ def test_log_is_restored_to_document_order(tmp_path_factory, stream, seed, nbest
 
 
 def test_translated_boundaries_are_ignored(tmp_path):
-    blocks = [f"H-{i}\t-1\tx{i}" for i in range(5)]
-    random.Random(1).shuffle(blocks)
+    log = write(tmp_path / "log", [f"H-{i}\t-1\tx{i}" for i in (3, 1, 4, 0, 2)])
     source = write(tmp_path / "source", ["a", "<p>", "b", "", "c"])
-    assert restore_document_order(write(tmp_path / "log", blocks), source) == ["x0", "<p>", "x2", "", "x4"]
+    assert restore_document_order(log, source) == ["x0", "<p>", "x2", "", "x4"]
 
 
 def test_detokenised_and_empty_hypotheses(tmp_path):
@@ -60,18 +57,15 @@ def test_detokenised_and_empty_hypotheses(tmp_path):
     assert parse_generate_log(log) == {0: "zero", 1: "One."}
 
 
-def run_of(ids, letters="SHD"):
-    lines = {"S": "S-{}\tx", "H": "H-{}\t-1\ty", "D": "D-{}\t-1\ty"}
-    return [lines[letter].format(i) for i in ids for letter in letters]
+def run_of(ids):
+    return [line for i in ids for line in (f"S-{i}\tx", f"H-{i}\t-1\ty", f"D-{i}\t-1\ty")]
 
 
 @pytest.mark.parametrize(
     "lines, message",
     [
         (run_of([0, 2, 4]), "without a hypothesis: 5;"),
-        ([*run_of([0, 2, 4]), "S-5\tx"], "without a hypothesis: 5;"),
         (run_of([0, 2, 4, 5]) + run_of([2, 4]), "repeated ids 2, 4;"),
-        (run_of([0, 2, 4, 5], "H") * 2, "repeated ids 0, 2, 4, 5;"),
         (run_of([0, 2, 4, 5, 9]), "beyond the 7 lines"),
         (["S-0\ta", "H-0\tx y"], "log:2: "),
         ([NOISE], "no line H-<id>"),
