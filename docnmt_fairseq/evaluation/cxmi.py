@@ -131,15 +131,10 @@ PROBES: Dict[str, Probe] = {
 
 @dataclass(frozen=True)
 class ProbeScores:
-    """Log-probabilities of target tokens with the context of each probe.
+    """Log-probabilities of target tokens with the context of each probe."""
 
-    Attributes:
-        numbers: [n] indices of the scored sentences, ascending.
-        scores: [m_t] of each of these sentences, by probe.
-    """
-
-    numbers: List[int]
-    scores: Dict[str, List[np.ndarray]]
+    numbers: List[int]  # [n] indices of the scored sentences, ascending
+    scores: Dict[str, List[np.ndarray]]  # [m_t] of each of these sentences, by probe
 
     def pointwise(self, probe: str) -> List[np.ndarray]:
         """P-CXMI [F23 sec. 2], log q(y_t | y_<t, x, C) − log q(y_t | y_<t, x), [m_t] of each sentence, nats."""

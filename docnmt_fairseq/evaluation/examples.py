@@ -34,25 +34,15 @@ class ExampleOptions(CheckedOptions):
 
 @dataclass(frozen=True)
 class Example:
-    """One sentence.
-
-    Attributes:
-        line: line number in the references, from 1.
-        document: document number, from 1.
-        context: previous sentences of the document, of the source if it is known, else of the first reference.
-        source: source sentence, if known.
-        references: reference sentences.
-        translations: by system.
-        difference: score of the last system minus that of the first one.
-    """
+    """One sentence; line in the references and document, from 1."""
 
     line: int
     document: int
-    context: List[str]
+    context: List[str]  # previous sentences of the source if it is known, otherwise of the first reference
     source: Optional[str]
     references: List[str]
-    translations: Dict[str, str]
-    difference: float
+    translations: Dict[str, str]  # by system
+    difference: float  # score of the last system minus that of the first one
 
 
 @dataclass(frozen=True)
@@ -80,11 +70,6 @@ class Examples:
 
 def find_examples(references: References, systems: Mapping[str, Stream], options: ExampleOptions) -> Examples:
     """Selects sentences that are not translated identically by all systems.
-
-    Args:
-        references: test set.
-        systems: translations by name.
-        options: selection.
 
     Raises:
         InputError: a line that is not a sentence.

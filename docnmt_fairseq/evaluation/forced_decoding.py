@@ -24,16 +24,13 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class ScoringRequest:
-    """Target sentence to be scored.
+    """Target sentence to be scored, with end of sentence.
 
-    Attributes:
-        line: line number of its source sentence in the delimited text, from 0.
-        target: tokens, with end of sentence.
-        before: previous target sentences of the document, in order, at least the last
-            :attr:`ForcedDecoder.target_sentences`; a model with target-side context sees as many as in training.
+    ``before`` are previous target sentences of the document, in order, at least the last
+    :attr:`ForcedDecoder.target_sentences`; a model with target-side context sees as many as in training.
     """
 
-    line: int
+    line: int  # of its source sentence in the delimited text, from 0
     target: Tokens
     before: Tuple[Tokens, ...] = ()
 

@@ -17,23 +17,14 @@ from docnmt_fairseq.evaluation.generate_log import restore_document_order
 
 @dataclass(frozen=True)
 class Translation:
-    """Translation of a split and its reference, with boundaries on the same lines.
+    """Translation of a split and its reference, with boundaries on the same lines."""
 
-    Attributes:
-        tokens: output of the model without subwords, tokenised and truecased as in training.
-        text: plain text.
-        reference_tokens: reference, tokenised and truecased.
-        reference_text: normalised reference.
-        tokenizer: tokenizer of the target language.
-        post_edited: whether the output was edit operations, which have been applied.
-    """
-
-    tokens: List[str]
+    tokens: List[str]  # without subwords, tokenised and truecased as in training
     text: List[str]
     reference_tokens: List[str]
     reference_text: List[str]
-    tokenizer: str
-    post_edited: bool = False
+    tokenizer: str  # of the target language
+    post_edited: bool = False  # the output was edit operations, which have been applied
 
 
 def read_translation(data: Path, split: str, log: Path) -> Translation:

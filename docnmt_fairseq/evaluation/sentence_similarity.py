@@ -21,18 +21,12 @@ Tokenizer = Callable[[List[str]], List[str]]  # sentences to tokens joined by sp
 
 @dataclass(frozen=True)
 class JudgedPairs:
-    """Pairs of sentences with human similarity scores.
-
-    Attributes:
-        scores: [P].
-        first, second: sentences.
-        years: year of each pair, for sets of several years; otherwise empty.
-    """
+    """Pairs of sentences with human similarity scores, [P]."""
 
     scores: np.ndarray
     first: List[str]
     second: List[str]
-    years: List[str] = field(default_factory=list)
+    years: List[str] = field(default_factory=list)  # of each pair; empty for sets of one year
 
     def by_year(self) -> "Dict[str, JudgedPairs]":
         """Pairs of each year, in order."""

@@ -29,23 +29,14 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Outcome:
-    """Result of a test for one system.
+    """Result of a test for one system; the difference is to the baseline, and None for the baseline itself."""
 
-    Attributes:
-        score: on the whole test set.
-        difference: to the score of the baseline; None for the baseline itself, as are the next two.
-        p_value: two-sided.
-        difference_interval: 95 % interval, if documents were resampled.
-        mean: mean of the resampled scores; None if scores were not resampled, as is the next.
-        margin: half the 95 % interval of the resampled scores.
-    """
-
-    score: float
+    score: float  # on the whole test set
     difference: Optional[float] = None
-    p_value: Optional[float] = None
-    difference_interval: Optional[Tuple[float, float]] = None
-    mean: Optional[float] = None
-    margin: Optional[float] = None
+    p_value: Optional[float] = None  # two-sided
+    difference_interval: Optional[Tuple[float, float]] = None  # 95 %, if documents were resampled
+    mean: Optional[float] = None  # of the resampled scores; None if scores were not resampled
+    margin: Optional[float] = None  # half the 95 % interval of the resampled scores
 
 
 @dataclass(frozen=True)
@@ -200,12 +191,7 @@ class SignTest(SignificanceTest):
 
 
 def sign_p_value(metric: Metric, baseline: np.ndarray, system: np.ndarray) -> float:
-    """Two-sided p-value of the sign test; 1 if no segment has an effect.
-
-    Args:
-        metric: metric of the statistics.
-        baseline, system: statistics, [segments, sums].
-    """
+    """Two-sided p-value of the sign test on statistics [segments, sums]; 1 if no segment has an effect."""
     from scipy.stats import binomtest
 
     total = baseline.sum(0)
@@ -242,16 +228,7 @@ class ResamplingOptions(CheckedOptions):
 
 
 def check_tests(tests: Sequence[str], levels: Sequence[str], references: References) -> None:
-    """Refuses tests over a single segment or document, for which every difference would be significant.
-
-    Args:
-        tests: names in ``TESTS``.
-        levels: levels of the tested scores.
-        references: test set.
-
-    Raises:
-        InputError: a single segment or document.
-    """
+    """Raises :class:`InputError` for a single segment or document, for which every difference would be significant."""
     if tests and references.sentences < 2:
         raise InputError(f"--test {' '.join(tests)}: the test set has one sentence")
     if not tests or ("document" not in levels and not any(TESTS[test].resamples_documents for test in tests)):
@@ -303,10 +280,5 @@ class IntervalOptions(CheckedOptions):
 
 
 def format_interval(interval: Interval, form: str) -> str:
-    """Table cell of an interval.
-
-    Args:
-        interval: 95 % interval.
-        form: format string of its ends.
-    """
+    """Table cell of an interval, with a format string of its ends."""
     return "(one document)" if interval is None else " to ".join(map(form.format, interval))

@@ -21,17 +21,11 @@ Sample = Dict[str, Any]
 
 @dataclass(frozen=True)
 class Batch:
-    """Batch of sentences with their context.
-
-    Attributes:
-        sample: output of the task's collater, without targets.
-        lines: line number of each row.
-        visible_targets: number of previous target sentences that the model sees, for each row.
-    """
+    """Batch of sentences with their context, as collated by the task, without targets."""
 
     sample: Sample
-    lines: List[int]
-    visible_targets: List[int]
+    lines: List[int]  # line number of each row
+    visible_targets: List[int]  # number of previous target sentences that the model sees, for each row
 
 
 def batches_of(
@@ -74,7 +68,7 @@ def longest_sentences(ensemble: Ensemble) -> Tuple[int, int]:
 
 def _of_sentences(task: FairseqTask, text: List[Tensor], lines: List[int], max_tokens: int) -> Iterator[Batch]:
     sentences = [text[line] for line in lines]
-    sizes = np.array([len(tokens) for tokens in sentences])
+    sizes = np.array(list(map(len, sentences)))
     dataset = task.build_dataset_for_inference(sentences, sizes)
     for numbers in pack_batches(np.argsort(-sizes, kind="stable"), sizes[:, None], max_tokens, None):
         sample = dataset.collater([dataset[int(number)] for number in numbers])
@@ -97,19 +91,14 @@ def _of_pieces(dataset: DocumentDataset, lines: List[int], max_tokens: int, only
     numbers = np.flatnonzero(total[pieces.end] > total[pieces.start])
     for batch in dataset.batch_by_size(numbers, max_tokens=max_tokens):
         samples: List[Sample] = [dataset[int(number)] for number in batch]
-        if only_lines:
-            samples = [_with_rows(sample, lines) for sample in samples]
+        for sample in samples if only_lines else ():
+            kept = np.isin(sample["ids"], lines)
+            decoded = sample["decoded"].copy()
+            decoded[np.flatnonzero(decoded)[~kept]] = False
+            sample.update(decoded=decoded, ids=sample["ids"][kept])
         sample: Sample = dataset.collater(samples)
         # As in training, target sentences before a piece are not visible.
         visible_targets = [
             0 if one["hidden"] is Hidden.ALL else place for one in samples for place in range(len(one["ids"]))
         ]
         yield Batch(sample, sample["id"].tolist(), visible_targets)
-
-
-def _with_rows(sample: Sample, lines: List[int]) -> Sample:
-    """Returns the piece with only those decoded sentences that are among ``lines``."""
-    kept = np.isin(sample["ids"], lines)
-    decoded = sample["decoded"].copy()
-    decoded[np.flatnonzero(decoded)[~kept]] = False
-    return {**sample, "decoded": decoded, "ids": sample["ids"][kept]}

@@ -30,21 +30,13 @@ def segments(stream: Stream, level: str = "sentence") -> List[str]:
 
 @dataclass(frozen=True)
 class References:
-    """References of a test set, optionally with its source.
-
-    Attributes:
-        files: reference files.
-        streams: sentences of each reference, by document.
-        source: sentences of the source, by document.
-        lines: line number of each sentence, from 1; the same in every file.
-        level: one of ``LEVELS``; the segments that are stored as sentences.
-    """
+    """References of a test set, optionally with its source, by document."""
 
     files: Tuple[Path, ...]
-    streams: List[Stream]
+    streams: List[Stream]  # of each reference
     source: Optional[Stream]
-    lines: List[List[int]]
-    level: str = "sentence"
+    lines: List[List[int]]  # line number of each sentence, from 1; the same in every file
+    level: str = "sentence"  # one of LEVELS: segments that are stored as sentences
 
     @property
     def documents(self) -> int:

@@ -24,15 +24,10 @@ SELECTED, ON_SENTENCES, ON_WORDS = "sentence is selected", "weight of the senten
 
 @dataclass
 class HeadFigures:
-    """One measure of one mechanism.
+    """One measure of one mechanism, for every case."""
 
-    Attributes:
-        heads: value of each head, [H], for every case.
-        chance: value of uniform weights, or of the same number of random sentences, for every case.
-    """
-
-    heads: List[np.ndarray] = field(default_factory=list)
-    chance: List[float] = field(default_factory=list)
+    heads: List[np.ndarray] = field(default_factory=list)  # value of each head, [H]
+    chance: List[float] = field(default_factory=list)  # of uniform weights, or the same number of random sentences
 
     def add(self, heads: Tensor, chance: float) -> None:
         """Adds a case."""
@@ -52,19 +47,12 @@ class HeadFigures:
 
 @dataclass
 class Agreement:
-    """Agreement of all mechanisms.
-
-    Attributes:
-        figures: by title of the mechanism and measure.
-        cases: number of pairs of a pronoun and a highlighted word in a previous sentence.
-        own: number of highlighted words in the sentence of the pronoun, which are ignored.
-        long: number of examples that are too long for the model.
-    """
+    """Agreement of all mechanisms, by title of the mechanism and measure."""
 
     figures: Dict[str, Dict[str, HeadFigures]] = field(default_factory=dict)
-    cases: int = 0
-    own: int = 0
-    long: int = 0
+    cases: int = 0  # pairs of a pronoun and a highlighted word in a previous sentence
+    own: int = 0  # ignored highlighted words in the sentence of the pronoun
+    long: int = 0  # examples that are too long for the model
 
 
 # A pronoun and a highlighted word: packed tokens of the pronoun, row of the sentence of the word, and packed tokens of
@@ -120,11 +108,7 @@ def _tokens(words: Sequence[str], codec: TextCodec) -> List[List[str]]:
 def _cases(example: Example, tokens: List[List[List[str]]], begin: int, layout: DocumentLayout) -> List[Case]:
     """Pairs of a pronoun and a highlighted word in a previous sentence.
 
-    Args:
-        example: example.
-        tokens: tokens of each word, by sentence.
-        begin: number of tokens before the first word of each sentence.
-        layout: layout of the batch.
+    ``tokens`` are those of each word, by sentence; ``begin`` is the number of tokens before the first word of each.
     """
     last = len(tokens) - 1
 

@@ -29,17 +29,11 @@ NAMES = {
 
 @dataclass
 class Indicators:
-    """χ of one layer.
+    """χ of one layer."""
 
-    Attributes:
-        name: module, such as ``encoder.layers.3.feed_forward``.
-        side: side of its tokens, ``source`` or ``target``.
-        chi: by token of the document.
-    """
-
-    name: str
-    side: str
-    chi: Dict[int, float] = field(default_factory=dict)
+    name: str  # module, such as encoder.layers.3.feed_forward
+    side: str  # of its tokens, "source" or "target"
+    chi: Dict[int, float] = field(default_factory=dict)  # by token of the document
 
     @property
     def title(self) -> str:

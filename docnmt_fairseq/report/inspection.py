@@ -24,17 +24,10 @@ Translate = Callable[[Dict[str, Any]], List[Tensor]]
 
 @dataclass
 class InspectedSentence:
-    """Sentence as tokens with end of sentence.
+    """Sentence as tokens with end of sentence."""
 
-    Attributes:
-        line: line number in the corpus, from 0.
-        paragraph: index of the paragraph in the document.
-        source, translation: tokens.
-        reference: tokens, or None.
-    """
-
-    line: int
-    paragraph: int
+    line: int  # in the corpus, from 0
+    paragraph: int  # index in the document
     source: List[str]
     translation: List[str]
     reference: Optional[List[str]] = None
@@ -42,19 +35,12 @@ class InspectedSentence:
 
 @dataclass(frozen=True)
 class Side:
-    """Source or target of a chunk: positions in the batch and in the document.
+    """Source or target of a chunk: positions in the batch and in the document."""
 
-    Attributes:
-        rows: tokens of the sentences of the batch.
-        sentences: [rows] sentence of the document.
-        tokens: [tokens] token of the document.
-        decoded: [tokens] whether the token belongs to a sentence that is translated in this chunk.
-    """
-
-    rows: Ragged
-    sentences: np.ndarray
-    tokens: np.ndarray
-    decoded: np.ndarray
+    rows: Ragged  # tokens of the sentences of the batch
+    sentences: np.ndarray  # [rows] sentence of the document
+    tokens: np.ndarray  # [tokens] token of the document
+    decoded: np.ndarray  # [tokens] whether its sentence is translated in this chunk
 
 
 @dataclass(frozen=True)
@@ -98,12 +84,7 @@ def inspect(
 ) -> Inspection:
     """Translates a document, computes it with its translation as the target, and captures the computation.
 
-    Args:
-        ensemble: single model.
-        dataset: dataset with the document.
-        document: index of the document.
-        beam: beam size.
-        translate: function that translates instead of the model.
+    ``translate`` replaces the search of the model with a beam of size ``beam``.
 
     Raises:
         InputError: no such document, a too long sentence, or a model whose context is not in the document.

@@ -18,17 +18,11 @@ POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inli
 
 @dataclass(frozen=True)
 class Viewer:
-    """Document and views of its tokens, displayed by ``assets/viewer.js``.
-
-    Attributes:
-        inspection: document.
-        views: views of its tokens.
-        without_context: note for models without context mechanism.
-    """
+    """Document and views of its tokens, displayed by ``assets/viewer.js``."""
 
     inspection: Inspection
     views: List[View]
-    without_context: str = "every sentence was translated independently"
+    without_context: str = "every sentence was translated independently"  # note for models without context mechanism
 
     def to_json(self) -> Dict[str, Any]:
         """Data of the script."""
@@ -123,21 +117,13 @@ def _reference(sentence: InspectedSentence) -> str:
 
 @dataclass
 class Page:
-    """Content of a report.
-
-    Attributes:
-        title: heading.
-        properties: of the model and the document, by name.
-        inspection: document.
-        views: views of its tokens.
-        sections: further sections, (anchor, heading, HTML).
-    """
+    """Content of a report."""
 
     title: str
-    properties: Dict[str, str]
+    properties: Dict[str, str]  # of the model and the document, by name
     inspection: Inspection
     views: List[View]
-    sections: List[Tuple[str, str, str]] = field(default_factory=list)
+    sections: List[Tuple[str, str, str]] = field(default_factory=list)  # further ones: anchor, heading, HTML
 
     def to_html(self) -> str:
         """HTML of the file, which loads no other files."""

@@ -22,36 +22,22 @@ Span = Tuple[int, int]  # of characters
 
 @dataclass(frozen=True)
 class Example:
-    """Sentence with its previous sentences.
+    """Sentence with its previous sentences."""
 
-    Attributes:
-        sentences: words of each sentence; the last sentence has the pronouns.
-        pronouns: positions of words with pronouns.
-        highlighted: sentence and position of each highlighted word; the position is None for words of the target.
-    """
-
-    sentences: List[List[str]]
-    pronouns: List[int]
-    highlighted: List[Tuple[int, Optional[int]]]
+    sentences: List[List[str]]  # words of each sentence
+    pronouns: List[int]  # positions of words with pronouns in the last sentence
+    highlighted: List[Tuple[int, Optional[int]]]  # sentence and position of each word; None for words of the target
 
 
 @dataclass
 class Scat:
-    """Examples of a file.
-
-    Attributes:
-        examples: complete examples.
-        repaired: number of examples with unbalanced tags or tags inside a word.
-        damaged: number of skipped examples with fragments of tags.
-        unmarked: number of skipped examples without pronoun or highlighted word.
-        unaligned: number of examples with highlighted target sentences that are not aligned.
-    """
+    """Complete examples of a file, and numbers of others."""
 
     examples: List[Example] = field(default_factory=list)
-    repaired: int = 0
-    damaged: int = 0
-    unmarked: int = 0
-    unaligned: int = 0
+    repaired: int = 0  # unbalanced tags, or tags inside a word
+    damaged: int = 0  # skipped: fragments of tags
+    unmarked: int = 0  # skipped: no pronoun or highlighted word
+    unaligned: int = 0  # highlighted target sentences that are not aligned
 
 
 @dataclass(frozen=True)

@@ -117,14 +117,7 @@ def wrap_tokens(tokens: Sequence[str]) -> Iterator[List[str]]:
 
 
 def _heat_map(names: Sequence[str], tokens: Sequence[str], shares: Tensor, first: int) -> str:
-    """Table with a column per token and a row per source.
-
-    Args:
-        names: sources.
-        tokens: display texts.
-        shares: [tokens, K].
-        first: index of the first token in the document.
-    """
+    """Table with a column per token, from token ``first`` of the document, and a row per source."""
     head = "".join(f'<th scope="col">{escape(token)}</th>' for token in tokens)
     rows = []
     for row, (name, values) in enumerate(zip(names, zip(*percents(shares)))):
@@ -140,13 +133,7 @@ def _heat_map(names: Sequence[str], tokens: Sequence[str], shares: Tensor, first
 
 
 def draw(path: Path, shares: Optional[Shares], inspection: Inspection, sentence: Optional[int] = None) -> None:
-    """Draws the mean over layers.
-
-    Args:
-        path: PNG file.
-        shares: shares of the document.
-        inspection: document.
-        sentence: number of the sentence, from 1; by default the first few.
+    """Draws the mean over layers of a sentence (from 1; by default the first few) as PNG.
 
     Raises:
         InputError: a model with one source, or no such sentence.

@@ -29,11 +29,9 @@ class View:
     Attributes:
         name: module, such as ``encoder.layers.3.context``.
         mechanism: name in the registry.
-        side: side of the attending tokens, ``source`` or ``target``.
-        looks_at: side of the attended sentences and tokens.
+        side, looks_at: side of the attending and of the attended tokens, ``source`` or ``target``.
         heads: number of heads; 0: nothing was captured.
-        sentences: entries over sentences, by measure.
-        tokens: entries over tokens, by measure.
+        sentences, tokens: entries over sentences and over tokens, by measure.
         nodes: tree nodes on the paths to selected sentences, by token and head.
         cumulative: whether the relevance of nodes is summed from the root.
         share: mean of the gate over features, by token; tokens without context are missing.

@@ -19,36 +19,22 @@ TYPE_NAMES = {str: "text", int: "an integer", list: "a list", dict: "an object"}
 
 @dataclass(frozen=True, eq=False)
 class ItemDocument:
-    """Document of one or more items, which share the object.
+    """Document of one or more items, which share the object."""
 
-    Attributes:
-        name: for messages; items of one document are resampled together.
-        source: lines, sentences and ``<p>``.
-        target: their translations with the same boundaries; None if the set has no target-side context.
-    """
-
-    name: str
-    source: Tuple[str, ...]
-    target: Optional[Tuple[str, ...]] = None
+    name: str  # items of documents of the same name are resampled together
+    source: Tuple[str, ...]  # lines, sentences and <p>
+    target: Optional[Tuple[str, ...]] = None  # with the same boundaries; None without target-side context
 
 
 @dataclass(frozen=True)
 class ContrastItem:
-    """Item with candidate translations.
+    """Item with candidate translations."""
 
-    Attributes:
-        name: for messages and results.
-        document: document of the judged sentences.
-        candidates: translations by line of the document, all of the same lines.
-        right: index of the correct candidate.
-        attributes: for grouping results, such as ``{"distance": 1, "pronoun": "er"}``.
-    """
-
-    name: str
+    name: str  # in messages and results
     document: ItemDocument
-    candidates: Tuple[Mapping[int, str], ...]
-    right: int = 0
-    attributes: Mapping[str, Attribute] = field(default_factory=dict)
+    candidates: Tuple[Mapping[int, str], ...]  # translations by line of the document, all of the same lines
+    right: int = 0  # index of the correct candidate
+    attributes: Mapping[str, Attribute] = field(default_factory=dict)  # groups, such as {"distance": 1}
 
     @property
     def lines(self) -> List[int]:

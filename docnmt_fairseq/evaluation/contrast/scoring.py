@@ -18,17 +18,10 @@ TIE = 1e-4
 
 @dataclass(frozen=True)
 class Answer:
-    """Answer of a model to an item.
-
-    Attributes:
-        item: contrastive or generation item.
-        outcome: one of ``OUTCOMES``; all but the first are incorrect.
-        scores: of the candidates; empty for generation items.
-        translation: for generation items.
-    """
+    """Answer of a model to an item: scores of the candidates, or the translation of a generation item."""
 
     item: Union[ContrastItem, GenerationItem]
-    outcome: str
+    outcome: str  # one of OUTCOMES; all but the first are incorrect
     scores: Tuple[float, ...] = ()
     translation: str = ""
 
