@@ -60,7 +60,7 @@ def test_chi_of_sentence_encoders(data_bin):
     assert "translation: mean" not in section(layers, inspection)
 
 
-@pytest.mark.parametrize("more", [[], CUT, [*CUT, "--extra-sources", "previous"]], ids=" ".join)
+@pytest.mark.parametrize("more", [[], [*CUT, "--extra-sources", "previous"]], ids=" ".join)
 def test_chi_of_recurrent_models(data_bin, more):
     _, inspection, layers = found(data_bin, *more, arch="document_rnn", tiny=RNN)
     assert [layer.title for layer in layers] == [

@@ -47,22 +47,18 @@ def test_log_without_intervals(tmp_path):
 
 def test_non_finite_figures_are_ignored(tmp_path):
     bad = f'{STAMP} | train_inner | {{"loss": "nan", "gnorm": "inf", "lr": "0.003", "num_updates": "300"}}\n'
-    bad += f'{STAMP} | train_inner | {{"loss": "3", "num_updates": "nan"}}\n'
     bad += f'{STAMP} | valid | {{"valid_loss": -Infinity, "valid_num_updates": 1{"0" * 400}}}\n'
     (tmp_path / "log").write_text(AS_JSON + bad)
     found = read_curves(tmp_path / "log")
     assert found["loss"] == {"training": [(100, 5.5), (200, 4.4)], "valid": [(200, 4.25)]}
     assert "gnorm" not in found and found["lr"]["training"][-1] == (300, 0.003)
-    assert "<polyline" in curves_section(found)
-    (tmp_path / "log").write_text(f'{STAMP} | train_inner | {{"loss": "nan", "num_updates": "1"}}\n')
-    with pytest.raises(InputError, match="--log"):
-        read_curves(tmp_path / "log")
 
 
 def test_other_logs(tmp_path):
-    (tmp_path / "log").write_text("H-0\t-0.1\ta\n")
-    with pytest.raises(InputError, match="--log"):
-        read_curves(tmp_path / "log")
+    for text in ("H-0\t-0.1\ta\n", f'{STAMP} | train_inner | {{"loss": "nan", "num_updates": "1"}}\n'):
+        (tmp_path / "log").write_text(text)
+        with pytest.raises(InputError, match="--log"):
+            read_curves(tmp_path / "log")
 
 
 def accuracy(share, cases=10):
@@ -95,23 +91,17 @@ def test_results_of_score(tmp_path):
     assert "<td>BLEU, sentence</td><td>20.12</td><td>nrefs:1</td>" in scores_section(tmp_path / "r.json")
 
 
-@pytest.mark.parametrize("text", ["{", "[]", '{"systems": {"a": {}}}', '{"scores": [1]}', '{"x": 1}'])
-def test_other_json(tmp_path, text):
-    (tmp_path / "r.json").write_text(text)
-    with pytest.raises(InputError, match="--results"):
-        scores_section(tmp_path / "r.json")
-
-
-def test_axis_of_constant_values():
-    axis = Axis.around([0.003, 0.003], "learning rate")
-    assert any(value == pytest.approx(0.003) for value in axis.ticks()) and axis.low > 0
-    assert Axis.around([0.0], "").ticks()
+def test_other_json(tmp_path):
+    for text in ("{", "[]", '{"systems": {"a": {}}}', '{"scores": [1]}'):
+        (tmp_path / "r.json").write_text(text)
+        with pytest.raises(InputError, match="--results"):
+            scores_section(tmp_path / "r.json")
 
 
 def test_chart_coordinates():
     axis = Axis.around([0, 10], "x")
     assert axis.ticks() == [0, 2, 4, 6, 8, 10]
     assert axis.place(axis.low, 5, 25) == 5 and axis.place(axis.high, 5, 25) == 25
-    assert Axis.around([3], "x").place(3, 0, 10) == 5  # centred
+    assert Axis.around([3], "x").place(3, 0, 10) == 5 and Axis.around([0.0], "").ticks()  # of a constant
     assert '<polyline points="242.0,137.0"' in line_chart("t", {"a": [(3, 3)]}, Axis(2, 4, "x"), Axis(2, 4, "y"))
     assert "25.0 %" in bar_chart("t", {"head 1": 0.25}, 0.5)
