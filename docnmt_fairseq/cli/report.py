@@ -14,13 +14,14 @@ from docnmt_fairseq.report import ReportOptions
 from docnmt_fairseq.translate.view import DocumentView
 
 HELP = "HTML file about a checkpoint and a document: the context that each word used"
-TEXTS = ("split", "input")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the model, the document and further sections."""
-    add_fields(parser.add_mutually_exclusive_group(), ReportOptions, TEXTS)
-    add_fields(parser, ReportOptions, [known.name for known in fields(ReportOptions) if known.name not in TEXTS])
+    names = [known.name for known in fields(ReportOptions)]
+    add_fields(parser, ReportOptions, names[:2])
+    add_fields(parser.add_mutually_exclusive_group(), ReportOptions, names[2:4])  # split and input
+    add_fields(parser, ReportOptions, names[4:])
     add_view_arguments(parser)
     parser.add_argument("--output", required=True, type=Path, metavar="FILE", help="HTML file to write")
 
