@@ -11,7 +11,7 @@ import os
 from docnmt_fairseq.cli._options import given
 from docnmt_fairseq.cli._translator import add_translator_arguments, search_of, translator_of
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.translate.translate_files import EMPTY_LINES
+from docnmt_fairseq.translate.lines import EMPTY_LINES
 
 HELP = "serve translations over HTTP: an API, and a page that shows the attention of each word"
 QUIET = ("fairseq",)

@@ -13,29 +13,26 @@ import logging
 import os
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Dict, Iterable, List, Tuple
+from typing import Dict, Iterable, List, Tuple
 
-from docnmt_fairseq.cli._options import given
+from docnmt_fairseq.cli._options import add_fields, given
 from docnmt_fairseq.cli._translator import add_translator_arguments, search_of, translator_of
 from docnmt_fairseq.corpus.prepared import MANIFEST, prepared_folder
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.files import file_lock, fingerprint, folder_lock
+from docnmt_fairseq.files import fingerprint
 from docnmt_fairseq.search.options import SearchOptions
 from docnmt_fairseq.translate.formats import FORMATS, RUNNING, SPLITS, Reading
-from docnmt_fairseq.translate.inputs import InputFile, input_files
-from docnmt_fairseq.translate.jobs import ENGINES, JobOptions
-from docnmt_fairseq.translate.line_inputs import LINE_INPUTS, LineInputTranslator, check_line_input, lines_for
+from docnmt_fairseq.translate.inputs import LINE_INPUTS, InputFile, check_line_input, input_files, remaining_lines
+from docnmt_fairseq.translate.jobs import JobOptions
+from docnmt_fairseq.translate.lines import EMPTY_LINES
 from docnmt_fairseq.translate.parallel import translate_in_parallel
 from docnmt_fairseq.translate.request import EVERY, STANDARD, Request, Shard, read_once
-from docnmt_fairseq.translate.translate_files import ALL, EMPTY_LINES, Translator, translate_files
-
-if TYPE_CHECKING:
-    from docnmt_fairseq.translate.translator import DocumentTranslator
+from docnmt_fairseq.translate.translate_files import ALL, translate_files
 
 logger = logging.getLogger(__name__)
 
 SHUFFLED = "shuffled"
-JOBS = ("engine", "workers", "job_threads", "job_gpus", "max_retries", "ray_address")
+JOBS = ("workers", "engine", "job_threads", "job_gpus", "max_retries", "ray_address")
 # Options that translations do not depend on.
 UNRELATED = (
     *("input", "output", "pattern", "force", "resume", "shard", "max_tokens", "cpu", *JOBS),
@@ -61,7 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parallel.add_argument(
         "--shard", metavar="I/N", help="translate the I-th of N parts: files of a folder, or documents of a file"
     )
-    _add_jobs(parallel)
+    add_fields(parallel, JobOptions, JOBS, unset=True)
     groups = add_translator_arguments(parser, max_tokens=12000)
     groups.search.add_argument(
         "--nbest", type=int, metavar="N", help="translations per sentence, written as by --scores (default: 1)"
@@ -132,37 +129,25 @@ def _add_formats(group: argparse._ArgumentGroup) -> None:
     )
 
 
-def _add_jobs(group: argparse._ActionsContainer) -> None:
-    group.add_argument("--workers", type=int, metavar="N", help="translate with N parallel processes")
-    group.add_argument("--engine", choices=ENGINES.names(), help="runs the workers (default: processes)")
-    group.add_argument("--job-threads", type=int, metavar="N", help="CPU threads per worker (default: shared; Ray: 1)")
-    group.add_argument("--job-gpus", type=int, metavar="N", help="GPUs per worker (default: 0: not reserved)")
-    group.add_argument("--max-retries", type=int, metavar="N", help="retries of a failed worker by Ray (default: 3)")
-    group.add_argument(
-        "--ray-address", metavar="ADDRESS", help="Ray cluster: auto, HOST:6379 or ray://HOST:10001 (default: local)"
-    )
-
-
 def run(args: argparse.Namespace) -> None:
     """Translates, and logs the throughput."""
     search = search_of(args)
     scores = args.scores or search.nbest > 1
-    request = _request(args)
     _check(args, scores)
-    line_inputs = _line_inputs(args)
-    for name, path in line_inputs.items():
+    request = _request(args)
+    for name, path in _line_inputs(args).items():
         check_line_input(f"--{name.replace('_', '-')}", path, request)
     if args.output is None:
-        return _translate(args, input_files(request), search, scores)
-    lock = folder_lock(args.output) if request.is_folder and request.shard.of == 1 else file_lock(_locked(request))
-    with lock:
+        _translate(args, input_files(request), search, scores)
+        return
+    with request.lock():
         if args.workers is None:
-            return _translate(args, input_files(request), search, scores)
+            _translate(args, input_files(request), search, scores)
+            return
         folder = None if args.data is None else prepared_folder(args.data)
         files = [] if folder is None else [folder / MANIFEST, *sorted(folder.glob("data-bin/similar.*.npz"))]
         own = _fingerprint(args, [*map(Path, args.path.split(":")), *files, *request.inputs])
         translate_in_parallel(request, _worker_arguments(args), JobOptions(**given(args, JobOptions)), own)
-    return None
 
 
 def _check(args: argparse.Namespace, scores: bool) -> None:
@@ -181,23 +166,24 @@ def _check(args: argparse.Namespace, scores: bool) -> None:
         raise InputError("--engine, --job-threads, --job-gpus, --max-retries, --ray-address: need --workers")
     if args.workers is not None and (args.workers < 2 or args.shard):
         raise InputError(f"--workers {args.workers}: at least 2, and not with --shard")
+    if args.split and args.format not in (None, "text", RUNNING):
+        raise InputError(f"--split: not with --format {args.format}, which has its own paragraphs")
 
 
 def _request(args: argparse.Namespace) -> Request:
-    if args.split and args.format not in (None, "text", RUNNING):
-        raise InputError(f"--split: not with --format {args.format}, which has its own paragraphs")
+    path = args.path.split(":")[0]
 
     @cache
     def languages() -> Tuple[str, str]:
         from docnmt_fairseq.translate.loading import languages_of
 
-        return languages_of(args.path.split(":")[0], args.data)
+        return languages_of(path, args.data)
 
     @cache
     def alone() -> bool:
         from docnmt_fairseq.translate.loading import is_sentence_level
 
-        return is_sentence_level(args.path.split(":")[0], args.context)
+        return is_sentence_level(path, args.context)
 
     return Request(
         args.input,
@@ -209,14 +195,6 @@ def _request(args: argparse.Namespace) -> Request:
         Reading(languages, args.empty_lines, bool(args.split), args.split or SPLITS[1], alone),
         Shard.parse(args.shard) if args.shard else Shard(),
     )
-
-
-def _locked(request: Request) -> Path:
-    """Returns the file whose lock excludes other processes with the same output."""
-    assert request.output is not None
-    if request.shard.of == 1:
-        return request.output
-    return request.shard.output(request.output / "files" if request.is_folder else request.output)
 
 
 def _line_inputs(args: argparse.Namespace) -> Dict[str, Path]:
@@ -232,7 +210,7 @@ def _fingerprint(args: argparse.Namespace, files: Iterable[Path]) -> str:
 def _worker_arguments(args: argparse.Namespace) -> List[str]:
     """Returns the command line of a worker, without the options of the whole work."""
     parser = argparse.ArgumentParser(add_help=False)
-    _add_jobs(parser)
+    add_fields(parser, JobOptions, JOBS, unset=True)
     parser.add_argument("--force", action="store_true")
     parser.add_argument("--resume", action="store_true")
     leading = args.arguments[0].startswith("-") and "=" not in args.arguments[0]  # --user-dir, and its folder
@@ -246,29 +224,27 @@ def _translate(args: argparse.Namespace, files: List[InputFile], search: SearchO
         return
     from tqdm import tqdm
 
+    from docnmt_fairseq.translate.shuffled_context import ShuffledContext
+
     shuffled = args.context == SHUFFLED
     translator = translator_of(args, search, **({"context": None} if shuffled else {}))
-    own = "" if args.output is None else _fingerprint(args, translator.files)
     total = sum(file.sentences for file in files) or None  # unknown for standard input
     with tqdm(total=total, desc="translate", unit=" sentences", disable=None) as progress:
         try:
             translate_files(
-                files, _with_inputs(translator, args, files), args.empty_lines, progress.update, scores,
-                resume=args.resume, fingerprint=own, group_sentences=ALL if shuffled else None,
-            )  # fmt: skip
+                files,
+                ShuffledContext(translator, args.seed) if shuffled else translator,
+                args.empty_lines,
+                progress.update,
+                scores,
+                resume=args.resume,
+                fingerprint="" if args.output is None else _fingerprint(args, translator.files),
+                group_sentences=ALL if shuffled else None,
+                line_inputs={name: remaining_lines(path, files[0]) for name, path in _line_inputs(args).items()},
+            )
         except KeyboardInterrupt:
             progress.close()
             if args.output is not None and not shuffled:
                 logger.info("interrupted; the same command with --resume continues after the last document written")
             raise
     logger.info(str(translator.throughput))
-
-
-def _with_inputs(translator: "DocumentTranslator", args: argparse.Namespace, files: List[InputFile]) -> Translator:
-    """Returns the translator with shuffled context or line inputs."""
-    from docnmt_fairseq.translate.shuffled_context import ShuffledContext
-
-    if args.context == SHUFFLED:
-        return ShuffledContext(translator, args.seed)
-    inputs = {name: lines_for(path, files[0]) for name, path in _line_inputs(args).items()}
-    return LineInputTranslator(translator, inputs) if inputs else translator

@@ -36,9 +36,10 @@ def translate(
     """
     from docnmt_fairseq.search.options import SearchOptions
     from docnmt_fairseq.translate.inputs import input_files
+    from docnmt_fairseq.translate.lines import EMPTY_LINES
     from docnmt_fairseq.translate.request import Request
     from docnmt_fairseq.translate.shuffled_context import ShuffledContext
-    from docnmt_fairseq.translate.translate_files import ALL, EMPTY_LINES, translate_files
+    from docnmt_fairseq.translate.translate_files import ALL, translate_files
     from docnmt_fairseq.translate.translator import DocumentTranslator
 
     view, search = replace(view, context=None if context == SHUFFLED else context), SearchOptions(**SEARCH)

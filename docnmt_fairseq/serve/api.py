@@ -27,7 +27,7 @@ from docnmt_fairseq.serve.service import Service
 from docnmt_fairseq.serve.source_text import SourceText
 from docnmt_fairseq.translate.formats import FORMATS
 from docnmt_fairseq.translate.formats.limits import FormatLimits
-from docnmt_fairseq.translate.line_inputs import LINE_INPUTS
+from docnmt_fairseq.translate.inputs import LINE_INPUTS
 
 PLAIN, JSON, BYTES = "text/plain", "application/json", "application/octet-stream"
 UNPACKED = 4  # unpacked size of archives such as DOCX, as a multiple of max_bytes
@@ -98,7 +98,7 @@ class TranslateRequest(TextRequest):
 
     @property
     def line_inputs(self) -> Dict[str, List[List[str]]]:
-        """Line inputs by name of :data:`~docnmt_fairseq.translate.line_inputs.LINE_INPUTS`."""
+        """Line inputs by name of :data:`~docnmt_fairseq.translate.inputs.LINE_INPUTS`."""
         return {name: getattr(self, name) for name in LINE_INPUTS if getattr(self, name) is not None}
 
 

@@ -34,7 +34,7 @@ class SourceText:
         places: place of each sentence, None for marks.
         finish: returns the translated text from the translated lines.
         numbered: line numbers are those of the client's text.
-        line_inputs: see :data:`~docnmt_fairseq.translate.line_inputs.LINE_INPUTS`.
+        line_inputs: see :data:`~docnmt_fairseq.translate.inputs.LINE_INPUTS`.
     """
 
     name: str

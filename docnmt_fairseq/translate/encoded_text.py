@@ -2,7 +2,7 @@
 
 import logging
 from dataclasses import dataclass, field
-from typing import Any, Dict, List, Mapping, Sequence, Tuple
+from typing import Any, Dict, List, Mapping, NamedTuple, Sequence, Tuple
 
 import numpy as np
 from fairseq.data import FairseqDataset
@@ -54,8 +54,7 @@ class EncodedText:
         return [int(item) for item in self.dataset.index.items]
 
 
-@dataclass(frozen=True)
-class Chunk:
+class Chunk(NamedTuple):
     """Sentences of a text that are encoded together."""
 
     text: EncodedText
@@ -72,8 +71,7 @@ class Chunk:
         return int(self.text.decoded[self.number])
 
 
-@dataclass(frozen=True)
-class Result:
+class Result(NamedTuple):
     """Translated sentence: hypotheses for a line of a text, best first."""
 
     text: EncodedText
@@ -96,10 +94,8 @@ class LineEncoder:
     def source(self, lines: Sequence[str], name: str, empty_lines: str) -> List[Tensor]:
         """Returns the tokens of every line, and an empty line at the end of the document.
 
-        A line that normalisation makes empty, which ``docnmt prepare`` refuses, is an empty line here.
-
         Args:
-            lines: lines of a document.
+            lines: lines of a document; a line that normalisation makes empty is an empty line.
             name: name of the document in messages.
             empty_lines: what an empty line ends.
 
@@ -140,16 +136,16 @@ class LineEncoder:
             raise InputError(f"{option}: must have as many lines as the text")
         if getattr(self.task, "window", (1, 1))[1] > 1:
             raise InputError(f"{option}: not supported with --concatenate-target over 1")
+        dictionary, limit = self.task.target_dictionary, self.max_positions[1]
         found = {}
         for start, own in zip(starts, lines):
-            encoded, dictionary = self.codec.encode_lines(1, list(map(normalise, own))), self.task.target_dictionary
-            for number, tokens in enumerate(token_ids(encoded, dictionary), start=start):
-                shown = repr(own[number - start][:40])
-                if len(tokens) > self.max_positions[1]:
-                    limit = self.max_positions[1]
-                    raise InputError(f"{option}: {len(tokens):,} tokens, more than the {limit:,} of the model: {shown}")
+            encoded = self.codec.encode_lines(1, list(map(normalise, own)))
+            for number, (line, tokens) in enumerate(zip(own, token_ids(encoded, dictionary)), start=start):
+                if len(tokens) > limit:
+                    message = f"{len(tokens):,} tokens, more than the {limit:,} of the model: {line[:40]!r}"
+                    raise InputError(f"{option}: {message}")
                 if tokens.eq(dictionary.pad()).any():
-                    raise InputError(f"{option}: {shown} contains {dictionary.pad_word}")
+                    raise InputError(f"{option}: {line[:40]!r} contains {dictionary.pad_word}")
                 if len(tokens) > 1:
                     found[number] = tokens
         return found
@@ -163,11 +159,14 @@ def sample_of(chunks: Sequence[Chunk]) -> Dict[str, Any]:
     items = [_numbered(chunk.text.dataset[chunk.number], place) for place, chunk in enumerate(chunks)]
     sample: Dict[str, Any] = chunks[0].text.dataset.collater(items)
     places, lines = sample["id"] >> LINE_BITS, sample["id"] & ((1 << LINE_BITS) - 1)
-    texts = [chunks[place].text for place in places.tolist()]
-    rows = list(zip(texts, lines.tolist()))
-    prefixes = [text.target_prefix.get(line) for text, line in rows]
-    target_context = [text.target_context.get(line) for text, line in rows]
-    return {**sample, "id": lines, "texts": texts, "prefixes": prefixes, "target_context": target_context}
+    rows = [(chunks[place].text, line) for place, line in zip(places.tolist(), lines.tolist())]
+    return {
+        **sample,
+        "id": lines,
+        "texts": [text for text, _ in rows],
+        "prefixes": [text.target_prefix.get(line) for text, line in rows],
+        "target_context": [text.target_context.get(line) for text, line in rows],
+    }
 
 
 def _numbered(item: Dict[str, Any], place: int) -> Dict[str, Any]:

@@ -1,19 +1,24 @@
-"""Input files of a translation: their documents, and what remains to be translated."""
+"""Input files of a translation: their documents, what remains to be translated, and files of target lines."""
 
 import logging
 import sys
 from array import array
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import islice, zip_longest
 from pathlib import Path
 from typing import Iterator, List, Optional, Sequence
 
-from docnmt_fairseq.corpus.files import open_binary
+from docnmt_fairseq.boundaries import is_boundary
+from docnmt_fairseq.corpus.files import open_binary, read_lines, refuse_streams
+from docnmt_fairseq.corpus.text import normalise
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.translate.formats import Document, Format, format_of
+from docnmt_fairseq.translate.formats import PLAIN, Document, Format, format_of
 from docnmt_fairseq.translate.request import STANDARD, Request, read_once
 from docnmt_fairseq.translate.writers import read_journal
+
+# Options with a file of target lines, one per input line; also arguments of DocumentTranslator.translate_lines.
+LINE_INPUTS = ("target_prefix", "target_context")
 
 logger = logging.getLogger(__name__)
 
@@ -26,20 +31,20 @@ class InputFile:
         source: input file.
         target: output file; None: standard output.
         format: format of both.
+        key: identifies the file within the request, independently of the folder that it is in.
         sizes: number of sentences of each document; None: unknown before the file is read.
         first, end: range of documents to translate.
         done: number of these that are translated already.
-        key: identifies the file within the request, independently of the folder that it is in.
     """
 
     source: Path
     target: Optional[Path]
     format: Format
+    key: str = ""
     sizes: Optional[Sequence[int]] = None
     first: int = 0
     end: Optional[int] = None
     done: int = 0
-    key: str = ""
 
     @property
     def name(self) -> str:
@@ -52,7 +57,7 @@ class InputFile:
         return sum(self.sizes[self.first + self.done : self.end]) if self.sizes is not None else 0
 
     def documents(self) -> Iterator[Document]:
-        """Yields the documents of the range with their offsets, including those translated already."""
+        """Yields the documents up to the end of the range, with their offsets."""
         with nullcontext(sys.stdin.buffer) if self.source == STANDARD else open_binary(self.source) as stream:
             offset = 0
             for document in islice(self.format.documents(stream, self.name), self.end):
@@ -60,7 +65,7 @@ class InputFile:
                 offset += len(document.lines)
 
     def remaining(self) -> Iterator[Document]:
-        """Yields the documents of the range."""
+        """Yields the documents of the range, including those translated already."""
         return islice(self.documents(), self.first, None)
 
 
@@ -68,34 +73,25 @@ def input_files(request: Request) -> List[InputFile]:
     """Returns the files to translate; reads them once, so that bad input is reported before any translation.
 
     Raises:
-        InputError: there is nothing to translate; a file cannot be read; a translation exists already.
+        InputError: there is nothing to translate; a file cannot be read; a translation exists already, or was
+            interrupted, without ``resume`` or ``force``.
     """
     if request.output is None:
         if request.is_folder:
             raise InputError("--output: give a folder for the translations of several inputs")
         request.check_split(request.inputs)
         return [_input_file(request.inputs[0], None, request)]
-    pairs = request.pairs()
-    shard = request.shard
-    if shard.of > 1 and request.is_folder:
-        own = shard.of_items([source.stat().st_size for source, _ in pairs])
-        pairs = [pairs[number] for number in own]
+    pairs, shard = request.pairs(), request.shard
+    if request.is_folder:
+        pairs = [pairs[number] for number in shard.of_items([source.stat().st_size for source, _ in pairs])]
     elif shard.of > 1:
         pairs = [(source, shard.output(target)) for source, target in pairs]
     check_existing([target for _, target in pairs if target.exists()], request)
-    todo = [(source, target) for source, target in pairs if request.force or not target.exists()]
-    files = [_input_file(source, target, request) for source, target in todo]
-    if request.parts:
-        files = [_part(file, request) for file in files]
-    return [_resumed(file, request) for file in files]
+    return [_input_file(*pair, request) for pair in pairs if request.force or not pair[1].exists()]
 
 
 def check_existing(existing: Sequence[Path], request: Request) -> None:
-    """Checks that the request says what to do about existing translations.
-
-    Raises:
-        InputError: it does not.
-    """
+    """Raises :class:`InputError` for existing translations, unless the request replaces or keeps them."""
     if existing and not (request.force or request.resume):
         more = f" (and {len(existing) - 1:,} more)" if len(existing) > 1 else ""
         raise InputError(f"--output {existing[0]}: exists already{more}; --force replaces, --resume keeps it")
@@ -106,27 +102,48 @@ def check_existing(existing: Sequence[Path], request: Request) -> None:
 def _input_file(source: Path, target: Optional[Path], request: Request) -> InputFile:
     folder = next((path for path in request.inputs if source.is_relative_to(path) and source != path), source.parent)
     key = source.relative_to(folder).as_posix()
-    file = InputFile(source, target, format_of(source.name, request.format, request.reading), key=key)
-    if read_once(source):
-        return file
-    return replace(file, sizes=array("q", (document.sentences for document in file.documents())))
-
-
-def _part(file: InputFile, request: Request) -> InputFile:
-    own = request.shard.of_items(file.sizes or ())
-    return replace(file, first=own.start, end=own.stop)
-
-
-def _resumed(file: InputFile, request: Request) -> InputFile:
-    """Returns the file with the progress of an interrupted translation.
-
-    Raises:
-        InputError: there is one, but neither ``resume`` nor ``force`` was given.
-    """
-    journal = None if file.target is None else read_journal(file.target)
-    if journal is None or request.force:
+    file = InputFile(source, target, format_of(source.name, request.format, request.reading), key)
+    if not read_once(source):
+        file = replace(file, sizes=array("q", (document.sentences for document in file.documents())))
+    if request.shard.of > 1 and not request.is_folder:
+        own = request.shard.of_items(file.sizes or ())
+        file = replace(file, first=own.start, end=own.stop)
+    journal = None if target is None or request.force else read_journal(target)
+    if journal is None:
         return file
     if not request.resume:
-        raise InputError(f"--output {file.target}: was interrupted; --resume continues, --force restarts")
+        raise InputError(f"--output {target}: was interrupted; --resume continues, --force restarts")
     logger.info(f"{file.name}: resumes after {journal.documents:,} documents")
     return replace(file, done=journal.documents)
+
+
+# --- Files of target lines ---
+
+
+def check_line_input(option: str, path: Path, request: Request) -> None:
+    """Compares a file of target lines with the input, so that no line is translated with that of another.
+
+    Raises:
+        InputError: the request has several inputs, or another format than a sentence per line; the file has more or
+            fewer lines than the input, or other boundaries.
+    """
+    source, *others = request.inputs
+    if others or read_once(source) or source.is_dir():
+        raise InputError(f"{option}: needs a single file as --input, no pipe")
+    refuse_streams(path)
+    if format_of(source.name, request.format, request.reading).name != PLAIN:
+        raise InputError(f"{option}: needs text with a sentence per line, unlike {source}")
+    for number, (line, own) in enumerate(zip_longest(read_lines(source), read_lines(path)), start=1):
+        if line is None or own is None:
+            raise InputError.at(path, number, f"{source} has {'fewer' if line is None else 'more'} lines")
+        line, own = normalise(line), normalise(own)
+        if own and own != line and (is_boundary(line) or is_boundary(own)):
+            what = f"is {line or 'an empty line'}" if is_boundary(line) else "is a sentence"
+            raise InputError.at(path, number, f"line {number} of {source} {what}; leave this line empty")
+
+
+def remaining_lines(path: Path, file: InputFile) -> Iterator[str]:
+    """Yields the target lines of the documents that remain to be translated; boundaries are empty lines."""
+    written = replace(file, first=0, end=file.first + file.done)
+    lines = islice(read_lines(path), sum(len(document.lines) for document in written.documents()), None)
+    return ("" if is_boundary(normalise(line)) else line for line in lines)

@@ -1,35 +1,35 @@
-"""Translated lines and the origin of input lines."""
+"""Translated lines, and the origin of input lines."""
 
 import hashlib
 from dataclasses import dataclass
-from typing import Dict, List, Sequence, Tuple
+from typing import List
 
 from docnmt_fairseq.boundaries import DOCUMENT, levels_ended
 from docnmt_fairseq.corpus.text import normalise
 
+EMPTY_LINES = ("document", "paragraph")  # what an empty line ends
+
 
 class Origin(str):
-    """Name of consecutive lines of a file in messages, with their position. Compared by identity in errors.
+    """Name of consecutive lines in messages, with their position in a file, on which sampling depends.
 
     Attributes:
-        file: identifies the file within the request, independently of its folder.
+        file: name of the file within the request, independent of its folder.
+        file_hash: its hash, 64 bits.
         line: number of lines of the file before these.
     """
 
     file: str
+    file_hash: int
     line: int
 
-    @classmethod
-    def of(cls, name: str, file: str, line: int) -> "Origin":
+    def __new__(cls, name: str, file: str, line: int) -> "Origin":
         """Returns the origin of lines."""
-        origin = cls(name)
+        origin = super().__new__(cls, name)
         origin.file, origin.line = file, line
+        digest = hashlib.sha256(file.encode("utf-8", "surrogateescape")).digest()
+        origin.file_hash = int.from_bytes(digest[:8], "big")
         return origin
-
-    @property
-    def file_key(self) -> int:
-        """Number derived from the file, for sampling."""
-        return int.from_bytes(hashlib.sha256(self.file.encode("utf-8", "surrogateescape")).digest()[:8], "big")
 
 
 @dataclass(frozen=True)
@@ -56,24 +56,6 @@ class TranslatedLine:
 
     text: str
     translations: List[Translation]
-
-
-def sampling_keys(
-    starts: Sequence[int], documents: Sequence[Sequence[str]], names: Sequence[str]
-) -> Dict[int, Tuple[int, int]]:
-    """Returns by line number what sampling depends on: file and line, whatever is translated in the same batch.
-
-    Args:
-        starts: number of the first line of each document.
-        documents: lines of each document.
-        names: names of the documents; those that are not an :class:`Origin` have no keys.
-    """
-    found = {}
-    for start, lines, origin in zip(starts, documents, names):
-        if isinstance(origin, Origin):
-            key = origin.file_key
-            found.update({start + line: (key, origin.line + line) for line in range(len(lines))})
-    return found
 
 
 def translated_line(line: str, translations: List[Translation]) -> TranslatedLine:

@@ -4,7 +4,7 @@ import logging
 import shutil
 from glob import escape
 from pathlib import Path
-from typing import List, Sequence
+from typing import Sequence
 
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.files import atomic_paths, partial_path, read_json, write_json
@@ -29,49 +29,44 @@ def translate_in_parallel(request: Request, arguments: Sequence[str], options: J
         InputError: workers failed; an output exists; interrupted work has another fingerprint.
     """
     pairs = request.pairs()
-    output = request.output
-    assert output is not None  # checked by pairs()
+    assert request.output is not None  # checked by pairs()
     shards = [Shard(number, options.workers) for number in range(1, options.workers + 1)]
     target = pairs[0][1]
     parts = [] if request.is_folder else [shard.output(target) for shard in shards]
     check_existing([target for _, target in pairs if target.exists()], request)
     if request.force:
         for _, existing in pairs:
-            remove_outputs([existing, *existing.parent.glob(f"{escape(existing.name)}.shard-*")])
+            _remove(existing, *existing.parent.glob(f"{escape(existing.name)}.shard-*"))
     if parts:
         if target.exists():
             return
-        _start(target, parts, fingerprint, request.resume)
-    logs = output.with_name(f"{output.name}.logs")
+        _check_journal(target, parts, fingerprint, request)
+    logs = request.output.with_name(f"{request.output.name}.logs")
     commands = {
         f"shard-{shard.number}-of-{shard.of}": [*arguments, "--resume", "--shard", str(shard)] for shard in shards
     }
     run_commands(commands, options, logs)
     if parts:
-        join(target, parts)
+        _join(target, parts)
         journal_path(target).unlink(missing_ok=True)
     shutil.rmtree(logs, ignore_errors=True)
 
 
-def _start(target: Path, parts: Sequence[Path], fingerprint: str, resume: bool) -> None:
-    """Writes the journal of parallel work, or compares it with that of interrupted work.
-
-    Raises:
-        InputError: interrupted work is not to be resumed, or has another fingerprint.
-    """
-    journal = journal_path(target)
+def _check_journal(target: Path, parts: Sequence[Path], fingerprint: str, request: Request) -> None:
+    """Writes the journal of parallel work, or compares it with that of interrupted work."""
+    journal, content = journal_path(target), {"fingerprint": fingerprint, "workers": len(parts)}
     if not journal.exists():
         check_existing([part for part in parts if part.exists()], Request([target]))
-        write_json(journal, {"fingerprint": fingerprint, "workers": len(parts)})
-        return
-    if not resume:
+        write_json(journal, content)
+    elif not request.resume:
         raise InputError(f"--output {target}: was interrupted; --resume continues, --force restarts")
-    if read_json(journal) != {"fingerprint": fingerprint, "workers": len(parts)}:
+    elif read_json(journal) != content:
         raise InputError(f"--resume: {target} {OTHER_INPUTS}, also the same --workers")
-    logger.info(f"{target}: resumes")
+    else:
+        logger.info(f"{target}: resumes")
 
 
-def join(target: Path, parts: Sequence[Path]) -> None:
+def _join(target: Path, parts: Sequence[Path]) -> None:
     """Concatenates the parts of a file, and of its table of scores, and removes them."""
     tables = [scores_path(part) for part in parts if scores_path(part).exists()]
     joined = {target: parts, **({scores_path(target): tables} if tables else {})}
@@ -83,12 +78,13 @@ def join(target: Path, parts: Sequence[Path]) -> None:
                         shutil.copyfileobj(content, stream)
     if not tables:
         scores_path(target).unlink(missing_ok=True)
-    remove_outputs(parts)
+    _remove(*parts)
 
 
-def remove_outputs(targets: Sequence[Path]) -> None:
+def _remove(*targets: Path) -> None:
     """Removes files, their tables of scores, and what is left of interrupted work on them."""
     for target in targets:
-        files: List[Path] = [target, scores_path(target)]
-        for file in (*files, *map(partial_path, files), journal_path(target)):
+        for file in (target, scores_path(target)):
             file.unlink(missing_ok=True)
+            partial_path(file).unlink(missing_ok=True)
+        journal_path(target).unlink(missing_ok=True)

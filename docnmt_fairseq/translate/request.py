@@ -1,13 +1,15 @@
 """Translation request: input files, output files, shards."""
 
 import os
+import re
 from dataclasses import dataclass, field
 from itertools import accumulate
 from pathlib import Path
-from typing import Iterator, List, Sequence, Set, Tuple
+from typing import ContextManager, Iterator, List, Sequence, Set, Tuple
 
 from docnmt_fairseq.corpus.files import is_stream, packing_of, unpacked_name
 from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.files import file_lock, folder_lock
 from docnmt_fairseq.translate.formats import PLAIN, RUNNING, Reading, format_of
 
 STANDARD = Path("-")  # standard input
@@ -16,18 +18,10 @@ EVERY = "*"  # pattern that matches all files of a folder
 
 @dataclass(frozen=True)
 class Shard:
-    """One of several parts of the work, ``--shard NUMBER/OF``.
-
-    Raises:
-        InputError: there is no such shard.
-    """
+    """Part of the work, ``--shard NUMBER/OF``."""
 
     number: int = 1
     of: int = 1
-
-    def __post_init__(self) -> None:
-        if not 1 <= self.number <= self.of:
-            raise InputError(f"--shard {self}: expected I/N with I from 1 to N")
 
     def __str__(self) -> str:
         return f"{self.number}/{self.of}"
@@ -37,12 +31,13 @@ class Shard:
         """Returns the shard of a text ``I/N``.
 
         Raises:
-            InputError: the text has another form.
+            InputError: the text has another form, or I is not between 1 and N.
         """
-        number, _, of = text.partition("/")
-        if not (number.isdecimal() and of.isdecimal()):
-            raise InputError(f"--shard {text}: expected I/N, e.g. 1/4")
-        return cls(int(number), int(of))
+        found = re.fullmatch(r"(\d+)/(\d+)", text)
+        shard = cls(*map(int, found.groups())) if found else cls(0)
+        if not 1 <= shard.number <= shard.of:
+            raise InputError(f"--shard {text}: expected I/N with I from 1 to N, e.g. 1/4")
+        return shard
 
     def of_items(self, sizes: Sequence[int]) -> range:
         """Returns the consecutive items of this shard; all shards get about the same total size.
@@ -88,13 +83,15 @@ class Request:
 
     @property
     def is_folder(self) -> bool:
-        """Whether the output is a folder."""
+        """Whether the output is a folder; shards then translate different files, otherwise parts of one file."""
         return len(self.inputs) > 1 or self.inputs[0].is_dir()
 
-    @property
-    def parts(self) -> bool:
-        """Whether shards write parts of one output file; shards of a folder translate different files."""
-        return self.shard.of > 1 and not self.is_folder
+    def lock(self) -> ContextManager[None]:
+        """Returns the lock that excludes other processes with the same output."""
+        assert self.output is not None
+        if self.shard.of > 1:
+            return file_lock(self.shard.output(self.output / "files" if self.is_folder else self.output))
+        return folder_lock(self.output) if self.is_folder else file_lock(self.output)
 
     def check_split(self, sources: Sequence[Path]) -> None:
         """Checks that ``--split`` applies to at least one file.
@@ -131,9 +128,9 @@ class Request:
             return
         if output.exists() and not output.is_dir():
             raise InputError(f"--output {output}: is a file; several inputs need a folder")
+        if STANDARD in self.inputs:
+            raise InputError("--input -: standard input cannot be combined with other inputs")
         for path in self.inputs:
-            if path == STANDARD:
-                raise InputError("--input -: standard input cannot be combined with other inputs")
             if not path.is_dir():
                 yield path, output / unpacked_name(path.name)
                 continue
@@ -176,17 +173,15 @@ def _files_of(folder: Path, pattern: str) -> List[Path]:
     """Returns the files of a folder that match a pattern, without hidden ones.
 
     Raises:
-        InputError: a folder in it cannot be read, so that its files would be missing silently; a bad pattern.
+        OSError: a folder in it cannot be read, so that its files would be missing silently.
     """
 
     def refuse(error: OSError) -> None:
-        raise InputError(f"{error.filename}: cannot be read: {error.strerror}") from error
+        raise error
 
-    for _, folders, _ in os.walk(folder, onerror=refuse):
+    found = []
+    for parent, folders, names in os.walk(folder, onerror=refuse):
         folders[:] = [name for name in folders if not name.startswith(".")]
-    try:
-        found = sorted(folder.rglob(pattern))
-    except (ValueError, NotImplementedError) as error:
-        raise InputError(f"--pattern {pattern}: {error}; give a pattern of names, e.g. '*.en'") from error
-    hidden = (any(part.startswith(".") for part in file.relative_to(folder).parts) for file in found)
-    return [file for file, is_hidden in zip(found, hidden) if file.is_file() and not is_hidden]
+        found += [Path(parent, name) for name in names if not name.startswith(".")]
+    pattern = pattern.removeprefix("**/")
+    return sorted(file for file in found if file.is_file() and file.relative_to(folder).match(pattern))

@@ -40,7 +40,7 @@ class ShuffledContext:
         empty_lines: str,
         progress: Callable[[int], object],
     ) -> List[List[TranslatedLine]]:
-        """See :meth:`~docnmt_fairseq.translate.translator.DocumentTranslator.translate_lines`.
+        """Returns every line with its translations, made in the context of other documents.
 
         Raises:
             InputError: all texts together are a single document.

@@ -26,9 +26,8 @@ from docnmt_fairseq.search.build_engine import search_engine
 from docnmt_fairseq.search.engine import SearchEngine
 from docnmt_fairseq.search.options import SearchOptions
 from docnmt_fairseq.translate.encoded_text import Chunk, EncodedText, LineEncoder, Result, sample_of
-from docnmt_fairseq.translate.lines import TranslatedLine, Translation, sampling_keys, translated_line
+from docnmt_fairseq.translate.lines import EMPTY_LINES, Origin, TranslatedLine, Translation, translated_line
 from docnmt_fairseq.translate.loading import ON_GPU, load_translating, precision_of
-from docnmt_fairseq.translate.translate_files import EMPTY_LINES
 from docnmt_fairseq.translate.view import DocumentView
 
 logger = logging.getLogger(__name__)
@@ -169,7 +168,13 @@ class DocumentTranslator:
         found: Dict[int, List[Translation]] = {}
         start = time.perf_counter()
         batches = ([Chunk(text, number) for number in batch] for batch in text.batches)
-        for result in self.stream(batches, sampling_keys=sampling_keys(text.starts, documents, names)):
+        keys = {
+            start + number: (origin.file_hash, origin.line + number)
+            for start, lines, origin in zip(text.starts, documents, names)
+            if isinstance(origin, Origin)
+            for number in range(len(lines))
+        }
+        for result in self.stream(batches, sampling_keys=keys):
             found[result.line] = list(map(self.translation, result.hypotheses))
             progress(1)
         self.throughput.seconds += time.perf_counter() - start

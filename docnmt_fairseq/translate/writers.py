@@ -1,7 +1,6 @@
 """Writers of translations: standard output, or files that grow by document and survive a crash.
 
-While a file is incomplete it is ``NAME.partial``, and ``NAME.partial.json`` is its journal: the number of documents
-written, their bytes, a hash of their source and the fingerprint of everything that the translation depends on.
+An incomplete file is ``NAME.partial``; its journal ``NAME.partial.json`` states which documents it contains.
 """
 
 import hashlib
@@ -9,8 +8,9 @@ import os
 import sys
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
+from itertools import islice
 from pathlib import Path
-from typing import BinaryIO, Iterator, List, Optional, Protocol
+from typing import BinaryIO, Iterator, List, Optional
 
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.files import partial_path, read_json, write_json
@@ -36,20 +36,22 @@ class Journal:
     fingerprint: str
 
 
-class Writer(Protocol):
-    """Writer of the translation of one file.
-
-    Attributes:
-        finished: the file is complete.
-    """
-
-    finished: bool
+class Writer:
+    """Writer to standard output, and base class of :class:`FileWriter`."""
 
     def skip_written(self, documents: Iterator[Document]) -> Iterator[Document]:
         """Returns the documents that are not written yet."""
+        return documents
 
     def add(self, document: Document, *contents: bytes) -> None:
-        """Writes the next document: its translation and, in files with scores, its rows of the table."""
+        """Writes the next document: its translation and, in files with scores, its rows of the table.
+
+        Raises:
+            InputError: it cannot be written.
+        """
+        with write_errors("standard output"):
+            sys.stdout.buffer.write(contents[0])
+            sys.stdout.buffer.flush()
 
     def save(self) -> None:
         """Makes what was added permanent."""
@@ -61,36 +63,7 @@ class Writer(Protocol):
         """Closes the incomplete file."""
 
 
-class StandardOutput:
-    """Writer to standard output."""
-
-    finished = False
-
-    def skip_written(self, documents: Iterator[Document]) -> Iterator[Document]:
-        """Returns all documents."""
-        return documents
-
-    def add(self, document: Document, *contents: bytes) -> None:
-        """Writes the translation of a document.
-
-        Raises:
-            InputError: standard output is closed.
-        """
-        with write_errors("standard output"):
-            sys.stdout.buffer.write(contents[0])
-            sys.stdout.buffer.flush()
-
-    def save(self) -> None:
-        """Does nothing."""
-
-    def finish(self) -> None:
-        """Does nothing."""
-
-    def stop(self) -> None:
-        """Does nothing."""
-
-
-class FileWriter:
+class FileWriter(Writer):
     """Writer of a file, and optionally of the table of its scores.
 
     Args:
@@ -104,16 +77,14 @@ class FileWriter:
     """
 
     def __init__(self, target: Path, fingerprint: str, resume: bool, scores: bool = False):
-        self.target, self.scores, self.finished = target, scores, False
+        self.target = target
         self.targets = [target, scores_path(target)] if scores else [target]
         self._streams: List[BinaryIO] = []
         self._hash = hashlib.sha256()
-        self.journal = Journal(0, [0 for _ in self.targets], "", fingerprint)
-        found = read_journal(target) if resume else None
-        if found is not None:
-            if found.fingerprint != fingerprint or len(found.bytes) != len(self.targets):
-                raise InputError(f"--resume: {partial_path(target)} {OTHER_INPUTS}")
-            self.journal = found
+        journal = read_journal(target) if resume else None
+        if journal and (journal.fingerprint != fingerprint or len(journal.bytes) != len(self.targets)):
+            raise InputError(f"--resume: {partial_path(target)} {OTHER_INPUTS}")
+        self.journal = journal or Journal(0, [0 for _ in self.targets], "", fingerprint)
 
     def skip_written(self, documents: Iterator[Document]) -> Iterator[Document]:
         """Returns the documents after those written already.
@@ -121,10 +92,8 @@ class FileWriter:
         Raises:
             InputError: the source of those has changed.
         """
-        for _ in range(self.journal.documents):
-            document = next(documents, None)
-            if document is not None:
-                self._hash.update(_source_bytes(document))
+        for document in islice(documents, self.journal.documents):
+            self._hash.update(_source_bytes(document))
         if self.journal.documents and self._hash.hexdigest() != self.journal.source:
             raise InputError(
                 f"--resume: the text before the interruption of {partial_path(self.target)} has changed; --force "
@@ -133,11 +102,7 @@ class FileWriter:
         return documents
 
     def add(self, document: Document, *contents: bytes) -> None:
-        """Writes a document and its rows of the table.
-
-        Raises:
-            InputError: the file cannot be written.
-        """
+        """Writes a document and its rows of the table."""
         with write_errors(partial_path(self.target)):
             self._open()
             for stream, content in zip(self._streams, contents):
@@ -163,10 +128,9 @@ class FileWriter:
             self._close()
             for target in reversed(self.targets):
                 os.replace(partial_path(target), target)
-            if not self.scores:
+            if len(self.targets) == 1:
                 scores_path(self.target).unlink(missing_ok=True)
             journal_path(self.target).unlink(missing_ok=True)
-        self.finished = True
 
     def stop(self) -> None:
         """Closes the files; removes those without a journal, which cannot be resumed."""
@@ -217,14 +181,12 @@ def journal_path(target: Path) -> Path:
 
 def read_journal(target: Path) -> Optional[Journal]:
     """Returns the journal of an incomplete file; None if there is nothing to resume."""
-    content = read_json(journal_path(target))
     try:
-        journal = Journal(**content)
-        files = [target, scores_path(target)][: len(journal.bytes)]
-        sizes = [partial_path(file).stat().st_size for file in files]
+        journal = Journal(**read_json(journal_path(target)))
+        sizes = [partial_path(file).stat().st_size for file in (target, scores_path(target))[: len(journal.bytes)]]
     except (TypeError, OSError):
         return None
-    complete = bool(files) and all(size >= known for size, known in zip(sizes, journal.bytes))
+    complete = bool(sizes) and all(size >= known for size, known in zip(sizes, journal.bytes))
     return journal if complete and journal.documents else None
 
 

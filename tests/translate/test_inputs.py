@@ -9,8 +9,7 @@ import pytest
 
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.translate import translate_files as module
-from docnmt_fairseq.translate.inputs import input_files
-from docnmt_fairseq.translate.line_inputs import check_line_input
+from docnmt_fairseq.translate.inputs import check_line_input, input_files
 from docnmt_fairseq.translate.request import STANDARD, Request, Shard
 from docnmt_fairseq.translate.translate_files import translate_files
 from tests.support.texts import Plain
@@ -75,9 +74,10 @@ def test_packed_files_have_the_format_of_their_inner_ending(tmp_path):
 
 def test_pattern_selects_files(folder):
     assert [file.target.name for file in files_of([folder / "in"], folder / "out", pattern="*.txt")] == ["d.txt"]
-    for pattern in ("*.de", "**.en", "/texts/*.en"):
-        with pytest.raises(InputError):
-            files_of([folder / "in"], folder / "out", pattern=pattern)
+    found = files_of([folder / "in"], folder / "out", pattern="**/*.en")
+    assert [file.target.name for file in found] == ["a.en", "c.en"]
+    with pytest.raises(InputError):
+        files_of([folder / "in"], folder / "out", pattern="*.de")
 
 
 def test_existing_translations_are_replaced_only_on_request(folder):
@@ -152,7 +152,7 @@ def test_bad_files_are_reported_before_any_translation(folder):
 def test_unreadable_folders_are_reported(folder):
     (folder / "in" / "b").chmod(0)
     try:
-        with pytest.raises(InputError, match="Permission denied"):
+        with pytest.raises(PermissionError):
             files_of([folder / "in"], folder / "out")
     finally:
         (folder / "in" / "b").chmod(0o755)

@@ -9,8 +9,7 @@ from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.search.options import SearchOptions
 from docnmt_fairseq.translate import translate_files as module
 from docnmt_fairseq.translate.formats import text as text_format
-from docnmt_fairseq.translate.inputs import input_files
-from docnmt_fairseq.translate.line_inputs import check_line_input, lines_for
+from docnmt_fairseq.translate.inputs import check_line_input, input_files, remaining_lines
 from docnmt_fairseq.translate.request import Request
 from docnmt_fairseq.translate.translator import DocumentTranslator
 from tests.support import toy
@@ -90,7 +89,7 @@ def test_lines_must_match_the_text(tmp_path):
     own.write_text("A\n <p>\n\n\n<p> <p>\nD\n")
     check_line_input("--target-context", own, Request([text]))
     (file,) = input_files(Request([text], tmp_path / "out"))
-    assert list(lines_for(own, file)) == ["A", "", "", "", "", "D"]
+    assert list(remaining_lines(own, file)) == ["A", "", "", "", "", "D"]
     for wrong, line in (
         ("A\nB\n\n\n\n\n", 2), ("A\n\n\n\n<p>\n\n", 5), ("<p>\n\n\n\n\n\n", 1), ("A\n", 2), ("A\n\n\n\n\n\n\n", 7),
     ):  # fmt: skip

@@ -48,7 +48,7 @@ def test_sampling_depends_on_the_origin_of_a_line_only(prepared, checkpoint):
     lines = ["a b c", "", "d", "", "e e a", "", "b"]  # a sentence per document
 
     def sampled(texts, *origins):
-        found = sampling.translate_lines(texts, [Origin.of("x", *origin) for origin in origins])
+        found = sampling.translate_lines(texts, [Origin("x", *origin) for origin in origins])
         return [[one.text for one in line.translations] for text in found for line in text]
 
     whole = sampled([lines], ("a", 0))
