@@ -26,7 +26,7 @@ from docnmt_fairseq.serve.responses import (
 from docnmt_fairseq.serve.service import Service
 from docnmt_fairseq.serve.source_text import SourceText
 from docnmt_fairseq.translate.formats import FORMATS
-from docnmt_fairseq.translate.formats.limits import FormatLimits
+from docnmt_fairseq.translate.formats.base import FormatLimits
 from docnmt_fairseq.translate.inputs import LINE_INPUTS
 
 PLAIN, JSON, BYTES = "text/plain", "application/json", "application/octet-stream"

@@ -17,7 +17,7 @@ from docnmt_fairseq.serve.scheduler import Scheduler, TranslatorThread
 from docnmt_fairseq.serve.source_text import SourceText
 from docnmt_fairseq.tasks.document_translation import DocumentTranslationTask
 from docnmt_fairseq.translate.encoded_text import EncodedText
-from docnmt_fairseq.translate.formats.limits import TooLarge
+from docnmt_fairseq.translate.formats.base import TooLarge
 from docnmt_fairseq.translate.translator import DocumentTranslator
 
 Value = TypeVar("Value")

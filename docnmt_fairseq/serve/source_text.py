@@ -11,7 +11,7 @@ from docnmt_fairseq.corpus.text import normalise
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.serve.limits import RequestError
 from docnmt_fairseq.translate.formats import RUNNING, Document, Format, Reading, format_of
-from docnmt_fairseq.translate.formats.limits import FormatLimits
+from docnmt_fairseq.translate.formats.base import FormatLimits
 from docnmt_fairseq.translate.lines import TranslatedLine
 
 

@@ -95,7 +95,11 @@ def test_large_texts(server):
 @pytest.mark.parametrize(
     ("name", "content", "part"),
     [
-        ("a.docx", docx(("word/document.xml", bytes(13_000_000))), "a.docx: larger than 11 MiB unpacked; divide it"),
+        (
+            "a.docx",
+            docx(("word/document.xml", bytes(13_000_000))),
+            "a.docx: larger than 12,000,000 bytes unpacked; divide it",
+        ),
         ("a.docx", document("<w:p/>" * 40_000), "a.docx: more than 30,000 tags; divide it"),
         ("a.html", b"<p>Word" * 301, "a.html: more than 300 sentences; divide it"),
     ],

@@ -27,11 +27,42 @@ from docnmt_fairseq.boundaries import is_boundary
 from docnmt_fairseq.corpus.files import DAMAGED
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.registry import Registry
-from docnmt_fairseq.translate.formats.limits import FormatLimits
 from docnmt_fairseq.translate.formats.segments import Segment, Segmentation, Split
 
 SPLITS = ("lines", "paragraphs")  # values of --split
 MAX_BYTES = 64 * 2**20  # of a file that is read as a whole
+
+
+class TooLarge(InputError):
+    """File that exceeds a limit."""
+
+
+@dataclass(frozen=True)
+class FormatLimits:
+    """Limits on a file: small files can unpack to large ones, and markup costs time.
+
+    Attributes:
+        unpacked: total bytes of the members of an archive.
+        sentences: sentences to translate, which also limits lines and tags; None: unlimited.
+    """
+
+    unpacked: int = 256 * 2**20
+    sentences: Optional[int] = None
+
+    def check(self, count: int, what: str, name: str, per_sentence: int = 1) -> None:
+        """Checks a number of items before time is spent on them.
+
+        Args:
+            count: number of items.
+            what: plural noun of the items.
+            name: file name in messages.
+            per_sentence: allowed items per sentence; 5,000 sentences should be read in some seconds.
+
+        Raises:
+            TooLarge: there are more.
+        """
+        if self.sentences is not None and count > per_sentence * self.sentences:
+            raise TooLarge(f"{name}: more than {per_sentence * self.sentences:,} {what}; divide it")
 
 
 @dataclass(frozen=True)
@@ -103,17 +134,20 @@ class Format(ABC):
         """
 
 
+Pieces = Optional[List[str]]  # new pieces of a segment; None: unchanged
+
+
 @dataclass(frozen=True)
 class Parsed:
     """Parsed file with a single document.
 
     Attributes:
         segments: its texts, in reading order.
-        render: returns the file with new pieces of each segment; None for an unchanged segment.
+        render: returns the file with new pieces of each segment.
     """
 
     segments: Sequence[Segment]
-    render: Callable[[List[Optional[List[str]]]], bytes]
+    render: Callable[[List[Pieces]], bytes]
 
 
 class WholeFile(Format):
@@ -132,8 +166,17 @@ class WholeFile(Format):
         """
 
     def documents(self, stream: BinaryIO, name: str) -> Iterator[Document]:
-        """Yields the document."""
-        content = read_all(stream, name)
+        """Yields the document.
+
+        Raises:
+            InputError: it is damaged, or larger than 64 MiB.
+        """
+        try:
+            content = stream.read(MAX_BYTES + 1)
+        except DAMAGED as error:
+            raise InputError(f"{name}: damaged: {error}") from error
+        if len(content) > MAX_BYTES:
+            raise InputError(f"{name}: larger than {MAX_BYTES >> 20} MiB; divide it")
         mark = BOM_UTF8 if content.startswith(BOM_UTF8) else b""
         parsed = self.parse(content[len(mark) :], name)
         check = partial(self.reading.limits.check, what="sentences", name=name)
@@ -141,11 +184,7 @@ class WholeFile(Format):
         yield Document(found.lines, lambda translations: mark + parsed.render(found.restore(translations)))
 
     def splitter(self) -> Split:
-        """Returns the sentence splitter for the source language.
-
-        Raises:
-            InputError: its library is not installed.
-        """
+        """Returns the sentence splitter for the source language."""
         library = self.needs("sentencex")
         language = re.split("[-_]", self.reading.languages()[0])[0].lower()  # it knows no regions
         return lambda text: library.segment(language, text)
@@ -162,21 +201,6 @@ class WholeFile(Format):
             raise InputError(
                 f"format {self.name}: needs {library.partition('.')[0]}: pip install 'docnmt_fairseq[documents]'"
             ) from error
-
-
-def read_all(stream: BinaryIO, name: str) -> bytes:
-    """Returns the content of a file.
-
-    Raises:
-        InputError: it is damaged, or larger than 64 MiB.
-    """
-    try:
-        content = stream.read(MAX_BYTES + 1)
-    except DAMAGED as error:
-        raise InputError(f"{name}: damaged: {error}") from error
-    if len(content) > MAX_BYTES:
-        raise InputError(f"{name}: larger than {MAX_BYTES >> 20} MiB; divide it")
-    return content
 
 
 def decode(content: bytes, name: str, charset: str = "UTF-8") -> str:

@@ -3,12 +3,11 @@
 import html
 import re
 from dataclasses import dataclass
-from typing import Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
+from typing import Dict, Iterator, List, Mapping, Sequence, Tuple, Union
 
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.translate.formats.base import Parsed, WholeFile, decode, register
+from docnmt_fairseq.translate.formats.base import Parsed, Pieces, WholeFile, decode, register
 from docnmt_fairseq.translate.formats.inline import NAME, Marked, Tag, Token, tags_of
-from docnmt_fairseq.translate.formats.limits import TAGS_OF_HTML
 from docnmt_fairseq.translate.formats.markup_projection import Gap
 from docnmt_fairseq.translate.formats.segments import Segment
 
@@ -24,6 +23,7 @@ KEPT = frozenset((
     "code", "kbd", "samp", "var",
 ))  # fmt: skip
 RAW = frozenset(("script", "style", "textarea", "xmp", "iframe"))  # without tags inside
+TAGS_PER_SENTENCE = 30
 DECLARES = 2**14  # bytes that contain the declaration of the character set
 CHARSET = re.compile(r"""\b(?:charset|encoding)\s*=\s*["']?\s*([\w.:-]+)""", re.IGNORECASE)
 # Read as windows-1252 by browsers.
@@ -52,11 +52,11 @@ class Html(WholeFile):
         text = decode(content, name, charset)
         if text.encode(charset) != content:
             raise InputError(f"{name}: {charset} does not encode the page as it was; convert the file to UTF-8")
-        self.reading.limits.check(text.count("<"), "tags", name, TAGS_OF_HTML)
+        self.reading.limits.check(text.count("<"), "tags", name, TAGS_PER_SENTENCE)
         parts = list(_parts(text))
         texts = list(_texts(parts, list(_values(text))))
 
-        def render(pieces: List[Optional[List[str]]]) -> bytes:
+        def render(pieces: List[Pieces]) -> bytes:
             new = list(zip(texts, pieces))
             values = [(one, own[0]) for one, own in new if isinstance(one, Value) and own is not None]
             changed = list(_parts(_with_values(text, values)))

@@ -23,11 +23,6 @@ class Token:
     gap: Optional[Gap] = None
 
 
-def same(text: str) -> str:
-    """Returns the text."""
-    return text
-
-
 class Marked:
     """Text with markup.
 
@@ -41,9 +36,7 @@ class Marked:
         gaps: gaps between the pieces.
     """
 
-    def __init__(
-        self, tokens: Iterable[Token], plain: Callable[[str], str] = same, escape: Callable[[str], str] = same
-    ):
+    def __init__(self, tokens: Iterable[Token], plain: Callable[[str], str] = str, escape: Callable[[str], str] = str):
         self._raw, self._tags, self.gaps, self._escape = [""], [""], [], escape
         for token in tokens:
             if token.gap is None:

@@ -7,11 +7,10 @@ import logging
 import re
 from dataclasses import dataclass, field
 from itertools import chain, pairwise
-from typing import Any, Callable, Iterator, List, Optional, Sequence, Tuple
+from typing import Any, Callable, Iterator, List, Sequence, Tuple
 
-from docnmt_fairseq.translate.formats.base import Parsed, WholeFile, decode, register
+from docnmt_fairseq.translate.formats.base import Parsed, Pieces, WholeFile, decode, register
 from docnmt_fairseq.translate.formats.inline import Marked, tokens_between
-from docnmt_fairseq.translate.formats.limits import LINES, MARKS_OF_MARKDOWN
 from docnmt_fairseq.translate.formats.markdown_inline import escape, escape_first, marks_of, parts_of, plain
 
 FRONT_MATTER = re.compile(
@@ -20,6 +19,7 @@ FRONT_MATTER = re.compile(
 LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 HARD_BREAK = re.compile(r"(?:(?<! ) {2,}|\\)$")  # searched once per run of spaces
 MARKS = re.compile(r"[\\`*_\[\]<~&|]")  # which take more parsing time than text
+LINES_PER_SENTENCE, MARKS_PER_SENTENCE = 4, 20
 UNDERLINE = re.compile(r"[\s>]*(?:=+|-+)\s*")  # of a heading; without text it is a rule
 NOT_MARKUP = frozenset(("text", "softbreak", "text_special"))
 
@@ -68,8 +68,8 @@ class Markdown(WholeFile):
         front = FRONT_MATTER.match(text)
         head = front[0] if front else ""
         lines = LINE.findall(text[len(head) :])
-        self.reading.limits.check(len(lines), "lines", name, LINES)
-        self.reading.limits.check(len(MARKS.findall(text)), "marks of markup", name, MARKS_OF_MARKDOWN)
+        self.reading.limits.check(len(lines), "lines", name, LINES_PER_SENTENCE)
+        self.reading.limits.check(len(MARKS.findall(text)), "marks of markup", name, MARKS_PER_SENTENCE)
         reader = self.needs("markdown_it").MarkdownIt("commonmark").enable(["table", "strikethrough"])
         environment: Any = {}
         # The parser counts line feeds.
@@ -81,7 +81,7 @@ class Markdown(WholeFile):
 
         blocks = list(_blocks(tokens, lines, signature))
 
-        def render(pieces: List[Optional[List[str]]]) -> bytes:
+        def render(pieces: List[Pieces]) -> bytes:
             new = list(lines)
             kept = 0
             for block, own in reversed([(block, own) for block, own in zip(blocks, pieces) if own is not None]):

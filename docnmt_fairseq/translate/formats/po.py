@@ -1,16 +1,16 @@
 """gettext messages (.po, .pot)."""
 
 import re
-from typing import Any, Iterator, List, Optional
+from typing import Any, Iterator, List
 
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.translate.formats.base import Parsed, WholeFile, decode, register
+from docnmt_fairseq.translate.formats.base import Parsed, Pieces, WholeFile, decode, register
 from docnmt_fairseq.translate.formats.inline import Marked, marks_of_message, tokens_between
-from docnmt_fairseq.translate.formats.limits import MESSAGES
 
 # The header is the message of the empty string.
 HEADER = re.compile(rb'^msgid[ \t]+""[ \t]*\r?\n(msgstr[ \t]+"[^\n]*(?:\n"[^\n]*)*)', re.MULTILINE)
 CHARSET = re.compile(rb"charset=([\w.-]+)")
+MESSAGES_PER_SENTENCE = 4
 PLURALS = re.compile(r"nplurals\s*=\s*(\d)")
 
 
@@ -25,7 +25,7 @@ class Gettext(WholeFile):
         """Parses a file."""
         charset, file = self._load(content, name)
         entries = [entry for entry in file if not entry.obsolete and (entry.fuzzy or not entry.translated())]
-        self.reading.limits.check(len(entries), "messages", name, MESSAGES)
+        self.reading.limits.check(len(entries), "messages", name, MESSAGES_PER_SENTENCE)
         texts = [
             [list(_lines(message)) for message in (entry.msgid, entry.msgid_plural) if message] for entry in entries
         ]
@@ -37,7 +37,7 @@ class Gettext(WholeFile):
             for number, line in enumerate(line for message in messages for line in message)
         ]
 
-        def render(pieces: List[Optional[List[str]]]) -> bytes:
+        def render(pieces: List[Pieces]) -> bytes:
             new = iter(pieces)
             for entry, messages in zip(entries, texts):
                 _fill(entry, ["".join(line.render(next(new)) for line in message) for message in messages], forms)

@@ -8,7 +8,7 @@ paired and nested. Punctuation between an object and white space belongs to the 
 from bisect import bisect_right
 from dataclasses import dataclass, field
 from itertools import accumulate
-from typing import Callable, Iterator, List, Optional, Sequence, Tuple
+from typing import Callable, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 from docnmt_fairseq.boundaries import PARAGRAPH, is_boundary
 from docnmt_fairseq.corpus.text import normalise
@@ -33,14 +33,16 @@ class Segment:
     gaps: List[Gap] = field(default_factory=list)
     new_paragraph: bool = True
 
-    def cores(self) -> Iterator[Span]:
-        """Yields the span of each piece without surrounding white space and punctuation of objects."""
-        return cores_of(self.pieces, self.gaps)
+    def text(self) -> Tuple[str, List[Span]]:
+        """Returns the whole text, and the spans of the pieces in it."""
+        joints = [1 if gap is Gap.PART else 0 for gap in self.gaps] + [0]
+        starts = list(accumulate((len(piece) + joint for piece, joint in zip(self.pieces, joints)), initial=0))
+        text = "".join(piece + " " * joint for piece, joint in zip(self.pieces, joints))
+        return text, [(start, start + len(piece)) for start, piece in zip(starts, self.pieces)]
 
 
-@dataclass(frozen=True)
-class Sentence:
-    """Span of a sentence in the text of its segment, and what the model sees of it."""
+class Sentence(NamedTuple):
+    """Span of a sentence in the text of its segment, and the text that the model sees."""
 
     start: int
     end: int
@@ -86,17 +88,8 @@ class Segmentation:
         return [_restored(one, own, [next(found) for _ in own]) for one, own in zip(self.segments, self._sentences)]
 
 
-def _text_of(segment: Segment) -> Tuple[str, List[Span]]:
-    """Returns the text of a segment, and the spans of its pieces."""
-    lengths = [len(piece) for piece in segment.pieces]
-    joints = [1 if gap is Gap.PART else 0 for gap in segment.gaps]
-    starts = list(accumulate((length + joint for length, joint in zip(lengths, joints)), initial=0))
-    text = "".join(piece + " " * joint for piece, joint in zip(segment.pieces, [*joints, 0]))
-    return text, [(start, start + length) for start, length in zip(starts, lengths)]
-
-
 def _sentences(segment: Segment, split: Split) -> Iterator[Sentence]:
-    text, spans = _text_of(segment)
+    text, spans = segment.text()
     if not any(map(str.isalpha, text)):
         return
     parts = [spans[number + 1][0] for number, gap in enumerate(segment.gaps) if gap is Gap.PART]
@@ -116,7 +109,8 @@ def _readable(text: str, spans: Sequence[Span], segment: Segment) -> List[str]:
     characters = list(text)
     if Gap.OBJECT not in segment.gaps:
         return characters
-    for (start, end), (first, last), gap in zip(spans, segment.cores(), [None, *segment.gaps]):
+    cores = cores_of(segment.pieces, segment.gaps)
+    for (start, end), (first, last), gap in zip(spans, cores, [None, *segment.gaps]):
         for place in (*range(start, start + first), *range(start + last, end)):
             characters[place] = " " if text[place].isspace() else ""
         if gap is Gap.OBJECT and start and first < last and text[start + first] in CLOSING:
@@ -156,32 +150,25 @@ def _limited(spans: Iterator[Span], parts: Sequence[int]) -> Iterator[Span]:
 def _restored(segment: Segment, sentences: Sequence[Sentence], translations: Sequence[str]) -> Optional[List[str]]:
     if all(translation == sentence.shown for translation, sentence in zip(translations, sentences)):
         return None
-    text, spans = _text_of(segment)
+    text, spans = segment.text()
     starts = [start for start, _ in spans]
     pieces = ["" for _ in segment.pieces]
+
+    def add(start: int, end: int, translation: Optional[str] = None) -> None:
+        """Appends a span of the text, or its translation, to the pieces."""
+        if start == end:
+            return
+        first, last = max(bisect_right(starts, start) - 1, 0), bisect_right(starts, end - 1) - 1
+        own = [text[max(start, a) : min(end, b)] for a, b in spans[first : last + 1]]
+        if translation is not None:
+            own = project(translation, own, segment.gaps[first:last])
+        for number, piece in enumerate(own, first):
+            pieces[number] += piece
+
     behind = 0
     for sentence, translation in zip(sentences, translations):
-        _copy(text, spans, starts, behind, sentence.start, pieces)
+        add(behind, sentence.start)
+        add(sentence.start, sentence.end, None if translation == sentence.shown else translation)
         behind = sentence.end
-        if translation == sentence.shown:
-            _copy(text, spans, starts, sentence.start, sentence.end, pieces)
-            continue
-        first, last = _pieces_of(starts, sentence.start, sentence.end)
-        own = [text[max(sentence.start, a) : min(sentence.end, b)] for a, b in spans[first : last + 1]]
-        for number, piece in enumerate(project(translation, own, segment.gaps[first:last]), first):
-            pieces[number] += piece
-    _copy(text, spans, starts, behind, len(text), pieces)
+    add(behind, len(text))
     return pieces
-
-
-def _pieces_of(starts: Sequence[int], start: int, end: int) -> Tuple[int, int]:
-    """Returns the first and the last piece of a non-empty span."""
-    return max(bisect_right(starts, start) - 1, 0), bisect_right(starts, end - 1) - 1
-
-
-def _copy(text: str, spans: Sequence[Span], starts: Sequence[int], start: int, end: int, pieces: List[str]) -> None:
-    """Appends a span of the text to its pieces."""
-    if start < end:
-        first, last = _pieces_of(starts, start, end)
-        for number in range(first, last + 1):
-            pieces[number] += text[max(start, spans[number][0]) : min(end, spans[number][1])]

@@ -1,13 +1,18 @@
-"""Plain text with a sentence per line, streamed by document."""
+"""Plain text: a sentence per line, streamed by document; or running text, split into sentences."""
 
 import logging
-from typing import BinaryIO, Iterator, List, Sequence
+import re
+from typing import BinaryIO, Iterator, List, Sequence, Tuple
 
 from docnmt_fairseq.corpus.files import lines_of
 from docnmt_fairseq.corpus.text import normalise
-from docnmt_fairseq.translate.formats.base import Document, Format, register
+from docnmt_fairseq.translate.formats.base import Document, Format, Parsed, Pieces, WholeFile, decode, register
+from docnmt_fairseq.translate.formats.markup_projection import Gap
+from docnmt_fairseq.translate.formats.segments import Segment
 
 LONG = 100  # lines after which a document is divided if sentences are translated without context
+LINE = re.compile(r"[^\n]*\n|[^\n]+")
+LINES_PER_SENTENCE = 4
 
 logger = logging.getLogger(__name__)
 
@@ -49,3 +54,28 @@ class Text(Format):
 
 def _joined(lines: Sequence[str]) -> bytes:
     return "".join(f"{line}\n" for line in lines).encode("utf-8", "surrogatepass")
+
+
+@register("running")
+class Running(WholeFile):
+    """Text with sentences over line ends, or several per line; paragraphs keep their number of lines."""
+
+    help = "running text, split into sentences; --split defines paragraphs"
+
+    def parse(self, content: bytes, name: str) -> Parsed:
+        """Parses a file."""
+        lines = LINE.findall(decode(content, name))
+        self.reading.limits.check(len(lines), "lines", name, LINES_PER_SENTENCE)
+        paragraphs: List[Tuple[bool, List[str]]] = []  # has text, lines
+        for line in lines:
+            has_text = bool(line.strip())
+            if not paragraphs or self.reading.split == "lines" or paragraphs[-1][0] != has_text:
+                paragraphs.append((has_text, []))
+            paragraphs[-1][1].append(line)
+        segments = [Segment(own, [Gap.LINE] * (len(own) - 1)) for _, own in paragraphs]
+
+        def render(pieces: List[Pieces]) -> bytes:
+            found = (own if new is None else new for (_, own), new in zip(paragraphs, pieces))
+            return "".join("".join(own) for own in found).encode()
+
+        return Parsed(segments, render)

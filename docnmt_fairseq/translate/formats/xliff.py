@@ -6,11 +6,11 @@ from typing import Iterator, List, Optional
 from lxml import etree
 
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.translate.formats.base import Parsed, WholeFile, register
+from docnmt_fairseq.translate.formats.base import Parsed, Pieces, WholeFile, register
 from docnmt_fairseq.translate.formats.inline import marks_of_message
-from docnmt_fairseq.translate.formats.limits import TAGS_OF_XLIFF
 from docnmt_fairseq.translate.formats.xml_text import ancestors, local_name, parse_xml, slots_within, xml_bytes
 
+TAGS_PER_SENTENCE = 50
 SEGMENTS = ("trans-unit", "segment")  # of XLIFF 1.2 and 2.0
 AROUND_TEXT = ("g", "pc", "mrk")  # inline codes that contain text
 UNTRANSLATED = ("new", "needs-translation")  # states of XLIFF 1.2
@@ -26,7 +26,7 @@ class Xliff(WholeFile):
 
     def parse(self, content: bytes, name: str) -> Parsed:
         """Parses a file."""
-        self.reading.limits.check(content.count(b"<"), "tags", name, TAGS_OF_XLIFF)
+        self.reading.limits.check(content.count(b"<"), "tags", name, TAGS_PER_SENTENCE)
         tree = parse_xml(content, name)
         root = tree.getroot()
         if local_name(root) != "xliff":
@@ -35,7 +35,7 @@ class Xliff(WholeFile):
         slots = [slots_within(source, _is_text, marks_of_message) for source in sources]
         segments = [own.segment(new_paragraph=_starts_unit(source)) for own, source in zip(slots, sources)]
 
-        def render(pieces: List[Optional[List[str]]]) -> bytes:
+        def render(pieces: List[Pieces]) -> bytes:
             for source, new in zip(sources, pieces):
                 self._translate(source, new)
             if root.get("srcLang") and not root.get("trgLang"):  # XLIFF 2 requires it for translations
@@ -44,7 +44,7 @@ class Xliff(WholeFile):
 
         return Parsed(segments, render)
 
-    def _translate(self, source: etree._Element, pieces: Optional[List[str]]) -> None:
+    def _translate(self, source: etree._Element, pieces: Pieces) -> None:
         """Adds the translation to the segment of a source."""
         target = deepcopy(source)
         target.tag = etree.QName(etree.QName(source).namespace, "target").text

@@ -15,7 +15,6 @@ from docnmt_fairseq.translate.formats.segments import Segment
 
 IMPOSSIBLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 DECLARATION = re.compile(rb"<\?xml[^>]*\?>\s*")
-MAX_DEPTH = 200  # of nested elements
 
 Marks = Callable[[str], Iterable[Tuple[int, int, Gap]]]
 
@@ -115,30 +114,20 @@ def parse_xml(content: bytes, name: str) -> etree._ElementTree:
     """Parses XML without entities and network access.
 
     Raises:
-        InputError: it is not well-formed, deeper than 200 levels, or declares entities.
+        InputError: it is not well-formed, deeper than 256 levels, or declares entities.
     """
     if b"<!ENTITY" in content or "<!ENTITY".encode("utf-16-le") in content or "<!ENTITY".encode("utf-16-be") in content:
         raise InputError(f"{name}: declares entities, which are not supported; write out their text")
     try:
         root = etree.fromstring(content, etree.XMLParser(**SAFE))
     except etree.XMLSyntaxError as error:
-        reason = f"elements more than {MAX_DEPTH} deep" if "Excessive depth" in error.msg else error.msg
+        reason = "elements more than 256 deep" if "Excessive depth" in error.msg else error.msg
         raise InputError.at(name, error.lineno or 1, f"not well-formed XML: {reason}") from error
     except (ValueError, LookupError) as error:
         raise InputError(f"{name}: not well-formed XML: {error}") from error
-    tree = root.getroottree()
-    _check_depth(tree, name)
     for entity in root.iter(etree.Entity):
         raise InputError.at(name, line_of(entity), f"entity {entity.text} is not supported; write out its text")
-    return tree
-
-
-def _check_depth(tree: etree._ElementTree, name: str) -> None:
-    depth = 0
-    for event, element in etree.iterwalk(tree, events=("start", "end")):
-        depth += 1 if event == "start" else -1
-        if depth > MAX_DEPTH:
-            raise InputError.at(name, line_of(element), f"elements more than {MAX_DEPTH} deep")
+    return root.getroottree()
 
 
 def xml_bytes(tree: etree._ElementTree, original: bytes) -> bytes:

@@ -215,7 +215,7 @@ def test_xliff_copies_of_the_source(form, done):
         ('<!DOCTYPE x [<!ENTITY a "b">]><xliff/>', "declares entities"),
         ('<?xml version="1.0" encoding="UTF-16"?><!DOCTYPE x [<!ENTITY a "b">]><xliff/>'.encode("utf-16"), "entities"),
         ("<xliff>&unknown;</xliff>", "unknown"),
-        ("<xliff>" + "<g>" * 220 + "</g>" * 220 + "</xliff>", "more than 200 deep"),
+        ("<xliff>" + "<g>" * 300 + "</g>" * 300 + "</xliff>", "more than 256 deep"),
     ],
 )
 def test_bad_xml(text, message):

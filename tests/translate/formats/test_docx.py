@@ -9,7 +9,7 @@ from docx.shared import Pt
 from lxml import etree
 
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.translate.formats.limits import FormatLimits
+from docnmt_fairseq.translate.formats.base import FormatLimits
 from tests.support.texts import WAYS, through
 
 FIELD = '<w:r {ns}><w:fldChar w:fldCharType="{kind}"/></w:r>'
@@ -163,14 +163,11 @@ def test_name_of_the_main_part(content, target):
         (lambda good: b"no archive", "zip archive"),
         (lambda good: good[: len(good) // 2], "zip archive"),
         (lambda good: archive(("x.txt", "x")), "word/document.xml is missing"),
-        (lambda good: archive(("../x", "x"), original=good), "unsafe member name"),
-        (lambda good: archive(("/etc/x", "x"), original=good), "unsafe member name"),
-        (lambda good: archive(("word\\..\\..\\x", "x"), original=good), "unsafe member name"),
-        (lambda good: archive(("x", bytes(2 << 20))), "larger than 1 MiB unpacked"),
-        (lambda good: lying(archive(("word/document.xml", "<a/>" * 999))), "zip archive|another size"),
+        (lambda good: archive(("x", bytes(2 << 20))), "larger than 1,048,576 bytes unpacked"),
+        (lambda good: lying(archive(("word/document.xml", "<a/>" * 999))), "zip archive"),
         (lambda good: archive(("word/document.xml", "<a><b></a>")), r"document\.xml:1: not well-formed"),
         (lambda good: archive(("word/document.xml", '<!DOCTYPE a [<!ENTITY b "c">]><a>&b;</a>')), "entities"),
-        (lambda good: archive(("word/document.xml", "<a>" * 250 + "</a>" * 250)), "more than 200 deep"),
+        (lambda good: archive(("word/document.xml", "<a>" * 300 + "</a>" * 300)), "more than 256 deep"),
     ],
 )
 def test_bad_files(content, make, message):

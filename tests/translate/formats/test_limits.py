@@ -2,7 +2,7 @@
 
 import pytest
 
-from docnmt_fairseq.translate.formats.limits import FormatLimits, TooLarge
+from docnmt_fairseq.translate.formats.base import FormatLimits, TooLarge
 from tests.support.malformed import XLIFF, document
 from tests.support.texts import WAYS, through
 
