@@ -7,10 +7,12 @@ server is stopped. GET /openapi.json describes the API.
 import argparse
 import logging
 import os
+from dataclasses import replace
 
-from docnmt_fairseq.cli._options import given
+from docnmt_fairseq.cli._options import add_fields, given
 from docnmt_fairseq.cli._translator import add_translator_arguments, search_of, translator_of
 from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.serve.limits import Limits
 from docnmt_fairseq.translate.lines import EMPTY_LINES
 
 HELP = "serve translations over HTTP: an API, and a page that shows the attention of each word"
@@ -36,36 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     address.add_argument("--port", type=int, default=8000, metavar="N", help="port; 0: any free port (default: 8000)")
 
     limits = parser.add_argument_group("limits")
-    limits.add_argument(
-        "--max-waiting",
-        type=int,
-        metavar="N",
-        help="sentences in the queue; more: 429 (default: 5000)",
-    )
-    limits.add_argument(
-        "--max-bytes",
-        type=int,
-        metavar="N",
-        help="size of a request; larger: 413 (default: 4194304)",
-    )
-    limits.add_argument(
-        "--max-characters",
-        type=int,
-        metavar="N",
-        help="length of a sentence; longer: 422 (default: 20000)",
-    )
-    limits.add_argument(
-        "--max-inspected", type=int, metavar="N", help="source tokens of an inspected document (default: 1500)"
-    )
-    limits.add_argument(
-        "--timeout",
-        type=float,
-        metavar="S",
-        help="seconds of a request; longer: 504 (default: 300)",
-    )
-    limits.add_argument(
-        "--shutdown-timeout", type=float, metavar="S", help="seconds to finish running requests (default: 30)"
-    )
+    add_fields(limits, Limits, unset=True)
     limits.add_argument(
         "--empty-lines",
         choices=EMPTY_LINES,
@@ -82,13 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Serves until a signal."""
-    import dataclasses
-
-    from docnmt_fairseq.serve.limits import Limits
-
-    limits = Limits(**given(args, Limits))
-    limits.check()
-    search = search_of(args)
+    limits, search = Limits(**given(args, Limits)), search_of(args)
     try:
         from docnmt_fairseq.serve.server import limit_caches, listen, serve
     except ImportError as error:
@@ -97,7 +64,7 @@ def run(args: argparse.Namespace) -> None:
 
     limit_caches()
     listener = listen(args.host, args.port)
-    translator = translator_of(args, dataclasses.replace(search, nbest=search.beam))  # requests choose nbest
+    translator = translator_of(args, replace(search, nbest=search.beam))  # requests choose nbest
     host, port = listener.getsockname()[:2]
     logger.info(f"http://{f'[{host}]' if ':' in host else host}:{port}/ is ready; press Ctrl-C to stop")
     service = Service(translator, limits, args.empty_lines)

@@ -11,7 +11,7 @@ from docnmt_fairseq import __version__
 from docnmt_fairseq.corpus.files import packing_of
 from docnmt_fairseq.report.build import model_properties
 from docnmt_fairseq.serve import source_text
-from docnmt_fairseq.serve.limits import Deadline, RequestError
+from docnmt_fairseq.serve.limits import RequestError
 from docnmt_fairseq.serve.request_future import RequestFuture
 from docnmt_fairseq.serve.responses import (
     file_objects,
@@ -25,7 +25,7 @@ from docnmt_fairseq.serve.responses import (
 )  # fmt: skip
 from docnmt_fairseq.serve.service import Service
 from docnmt_fairseq.serve.source_text import SourceText
-from docnmt_fairseq.translate.formats import FORMATS
+from docnmt_fairseq.translate.formats import FORMATS, RUNNING, Reading
 from docnmt_fairseq.translate.formats.base import FormatLimits
 from docnmt_fairseq.translate.inputs import LINE_INPUTS
 
@@ -146,22 +146,23 @@ def router(service: Service) -> APIRouter:
     routes = APIRouter(responses=RESPONSES, default_response_class=Response)
     languages = service.translator.codec.languages
     limits = FormatLimits(UNPACKED * service.limits.max_bytes, service.limits.max_waiting)
+    reading = Reading(lambda: languages, service.empty_lines, limits=limits)
 
-    async def read(request: Request) -> Tuple[bytes, Deadline]:
-        deadline = Deadline(service.limits.timeout)
+    async def read(request: Request) -> Tuple[bytes, float]:
+        deadline = service.deadline()
         try:
-            return await asyncio.wait_for(request.body(), deadline.remaining), deadline
+            async with asyncio.timeout_at(deadline):
+                return await request.body(), deadline
         except TimeoutError:
-            raise RequestError(408, f"the body did not arrive within {deadline.seconds:g} s") from None
+            raise RequestError(408, "the body did not arrive within the server's --timeout") from None
 
     async def submit_file(
         request: Request, context: Context, name: str = "", format_name: str = ""
     ) -> Tuple[SourceText, RequestFuture]:
         body, deadline = await read(request)
         return await service.submit(
-            lambda: source_text.from_file(body, name, format_name, languages, service.empty_lines, limits),
-            context == "none", 1, deadline,
-        )  # fmt: skip
+            lambda: source_text.from_file(body, name, format_name, reading), context == "none", 1, deadline
+        )
 
     async def submit_json(request: Request, kind: Type[Body]) -> Tuple[Body, SourceText, RequestFuture]:
         if request.query_params:
@@ -171,7 +172,7 @@ def router(service: Service) -> APIRouter:
 
         def text() -> SourceText:
             if asked.paragraphs is None:
-                return source_text.from_running_text(asked.text or "", languages, limits)
+                return source_text.from_file((asked.text or "").encode(), "", RUNNING, reading)
             return source_text.from_paragraphs(asked.paragraphs, getattr(asked, "line_inputs", {}))
 
         nbest = getattr(asked, "nbest", 1)

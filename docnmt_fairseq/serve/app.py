@@ -4,14 +4,12 @@ import asyncio
 import time
 from html import escape
 from importlib.resources import files
-from typing import Any, Iterator
+from typing import Any, Callable, Dict, Tuple
 
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, JSONResponse
-from prometheus_client import CollectorRegistry, Counter, Histogram, ProcessCollector, generate_latest
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
-from prometheus_client.registry import Collector
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
 from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
@@ -114,35 +112,22 @@ class Metrics:
     """
 
     def __init__(self, scheduler: Scheduler):
-        self.registry = CollectorRegistry()
-        ProcessCollector(registry=self.registry)
-        self.requests = Counter("docnmt_requests", "Answered requests", ["route", "status"], registry=self.registry)
+        registry = self.registry = CollectorRegistry()
+        ProcessCollector(registry=registry)
+        registry.register(scheduler.throughput.total)
+        self.requests = Counter("docnmt_requests", "Answered requests", ["route", "status"], registry=registry)
         self.seconds = Histogram(
-            "docnmt_request_seconds", "Seconds to the end of the answer", ["route"], registry=self.registry,
-            buckets=BUCKETS,
-        )  # fmt: skip
-        self.registry.register(SchedulerCollector(scheduler))
-
-
-class SchedulerCollector(Collector):
-    """Metrics of a scheduler, computed when they are requested."""
-
-    def __init__(self, scheduler: Scheduler):
-        self.scheduler = scheduler
-
-    def collect(self) -> Iterator[Metric]:
-        """Yields the metrics."""
-        scheduler = self.scheduler
-        yield CounterMetricFamily("docnmt_sentences", "Translated sentences", scheduler.throughput.total)
-        gauges = {
-            "docnmt_waiting_sentences": ("Sentences in the queue", scheduler.waiting),
-            "docnmt_waiting_sentences_limit": ("Maximum number of sentences in the queue", scheduler.max_waiting),
-            "docnmt_sentences_under_way": ("Sentences in the search", scheduler.in_flight),
-            "docnmt_texts": ("Unfinished texts", len(scheduler.jobs)),
-            "docnmt_sentences_per_second": ("Recent sentences per second", scheduler.throughput.per_second()),
+            "docnmt_request_seconds", "Seconds to the end of the answer", ["route"], registry=registry, buckets=BUCKETS
+        )
+        gauges: Dict[str, Tuple[str, Callable[[], float]]] = {
+            "docnmt_waiting_sentences": ("Sentences in the queue", lambda: scheduler.waiting),
+            "docnmt_waiting_sentences_limit": ("Maximum number of them", lambda: scheduler.max_waiting),
+            "docnmt_sentences_under_way": ("Sentences in the search", lambda: scheduler.in_flight),
+            "docnmt_texts": ("Unfinished texts", lambda: len(scheduler.jobs)),
+            "docnmt_sentences_per_second": ("Recent sentences per second", scheduler.throughput.per_second),
         }
         for name, (description, value) in gauges.items():
-            yield GaugeMetricFamily(name, description, value)
+            Gauge(name, description, registry=registry).set_function(value)
 
 
 class RequestMiddleware:

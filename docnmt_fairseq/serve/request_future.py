@@ -4,7 +4,7 @@ import asyncio
 from typing import AsyncIterator, Dict, List, Optional, Sequence, Tuple
 
 from docnmt_fairseq.data.concatenation import Hypothesis
-from docnmt_fairseq.serve.limits import Deadline, RequestError
+from docnmt_fairseq.serve.limits import RequestError
 from docnmt_fairseq.serve.scheduler import Job, Scheduler
 from docnmt_fairseq.translate.encoded_text import EncodedText
 from docnmt_fairseq.translate.lines import Translation
@@ -19,14 +19,17 @@ class RequestFuture:
         translator: translator of the server.
         scheduler: queue to join.
         nbest: number of translations per sentence.
-        deadline: deadline of the request.
+        deadline: deadline of the request, time of the event loop.
 
     Attributes:
         hypotheses: best hypothesis of each finished line.
+
+    Raises:
+        RequestError: the queue is full.
     """
 
     def __init__(
-        self, text: EncodedText, translator: DocumentTranslator, scheduler: Scheduler, nbest: int, deadline: Deadline
+        self, text: EncodedText, translator: DocumentTranslator, scheduler: Scheduler, nbest: int, deadline: float
     ):
         self.text, self.translator, self.nbest, self.deadline = text, translator, nbest, deadline
         self.scheduler, self.loop = scheduler, asyncio.get_running_loop()
@@ -75,7 +78,8 @@ class RequestFuture:
         if self.error is not None:
             raise RequestError(500, "translation of this text failed; see the server's log") from self.error
         try:
-            await asyncio.wait_for(self.changed.wait(), self.deadline.remaining)
+            async with asyncio.timeout_at(self.deadline):
+                await self.changed.wait()
         except TimeoutError:
-            raise RequestError(504, f"not translated within {self.deadline.seconds:g} s; send less, or later") from None
+            raise RequestError(504, "not translated within the server's --timeout; send less, or later") from None
         self.changed.clear()

@@ -38,7 +38,11 @@ def sentence_object(source: SourceText, line: int, translations: Sequence[Transl
     place = source.places[line]
     assert place is not None  # the line is a sentence
     best = translations[0]
-    found: Object = {**vars(place), "source": source.lines[line], **_translation_object(best, "translation", scores)}
+    found: Object = {
+        **place._asdict(),
+        "source": source.lines[line],
+        **_translation_object(best, "translation", scores),
+    }
     if len(translations) > 1:
         found["translations"] = [_translation_object(one, "text", scores) for one in translations]
     return found

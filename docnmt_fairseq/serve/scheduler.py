@@ -5,8 +5,11 @@ import math
 import threading
 import time
 from collections import deque
+from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Callable, Deque, Dict, Iterator, List, Optional, Set
+from typing import TYPE_CHECKING, Any, Callable, Deque, Dict, Iterator, List, Optional, Set, Tuple, TypeVar
+
+from prometheus_client import Counter
 
 from docnmt_fairseq.data.concatenation import Hypothesis
 from docnmt_fairseq.serve.limits import RequestError
@@ -20,6 +23,8 @@ WINDOW = 30.0  # seconds over which throughput is measured
 STOP_TIMEOUT = 5.0  # seconds to wait for the next sentence of a search that is stopped
 
 logger = logging.getLogger(__name__)
+
+Value = TypeVar("Value")
 
 
 @dataclass(eq=False)
@@ -69,7 +74,7 @@ class Scheduler:
         self.jobs: Dict[EncodedText, Job] = {}  # unfinished jobs
         self.queue: Deque[Job] = deque()  # jobs with waiting chunks, next one first
         self.retries: Deque[Job] = deque()  # jobs that were in the search when it failed
-        self.calls: Deque[Callable[[], None]] = deque()
+        self.calls: Deque[Tuple[Future[Any], Callable[[], Any]]] = deque()
         self.waiting = self.in_flight = 0  # sentences in the queue and in the search
         self.abandoned = 0  # sentences in the search whose job was cancelled
         self.closed = False
@@ -99,11 +104,13 @@ class Scheduler:
                 self._remove(job)
             self.changed.notify()
 
-    def call(self, function: Callable[[], None]) -> None:
-        """Calls a function in the thread of the search, between two steps; it must not raise."""
+    def call(self, function: Callable[[], Value]) -> "Future[Value]":
+        """Calls a function in the thread of the search, between two steps; returns the future of its result."""
+        future: Future[Value] = Future()
         with self.changed:
-            self.calls.append(function)
+            self.calls.append((future, function))
             self.changed.notify()
+        return future
 
     def close(self) -> None:
         """Ends :meth:`wait` and :meth:`batches`."""
@@ -121,7 +128,12 @@ class Scheduler:
         """Yields the next chunks to translate without end, None if there are none."""
         while not self.closed:
             while self.calls:
-                self.calls.popleft()()
+                future, function = self.calls.popleft()
+                if future.set_running_or_notify_cancel():
+                    try:
+                        future.set_result(function())
+                    except Exception as error:
+                        future.set_exception(error)
             yield self._next() or None
 
     def _next(self) -> List[Chunk]:
@@ -222,12 +234,12 @@ class Throughput:
 
     def __init__(self) -> None:
         self.times: Deque[float] = deque()
-        self.total = 0
+        self.total = Counter("docnmt_sentences", "Translated sentences", registry=None)
 
     def count(self) -> None:
         """Counts one sentence."""
         now = time.monotonic()
-        self.total += 1
+        self.total.inc()
         self.times.append(now)
         while self.times[0] < now - WINDOW:
             self.times.popleft()

@@ -76,7 +76,7 @@ def listen(host: str, port: int) -> socket.socket:
 
 def serve(service: Service, listener: socket.socket) -> None:
     """Serves until a signal."""
-    service.start()
+    service.thread.start()
     try:
         Server(service).run(sockets=[listener])
     finally:

@@ -1,7 +1,6 @@
 """Service: prepares, translates and inspects texts, independently of HTTP."""
 
 import asyncio
-import functools
 import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Callable, Optional, Tuple, TypeVar
@@ -11,7 +10,7 @@ from docnmt_fairseq.models.base import takes_layout
 from docnmt_fairseq.report.inspection import inspect
 from docnmt_fairseq.report.page import Viewer
 from docnmt_fairseq.report.views import views_of
-from docnmt_fairseq.serve.limits import Deadline, Limits, RequestError
+from docnmt_fairseq.serve.limits import Limits, RequestError
 from docnmt_fairseq.serve.request_future import RequestFuture
 from docnmt_fairseq.serve.scheduler import Scheduler, TranslatorThread
 from docnmt_fairseq.serve.source_text import SourceText
@@ -42,10 +41,6 @@ class Service:
         self.requests = 0  # number of running requests
         self.shutdown_end: Optional[float] = None
 
-    def start(self) -> None:
-        """Starts to translate."""
-        self.thread.start()
-
     def stop(self) -> None:
         """Stops; unfinished requests are lost."""
         self.thread.stop()
@@ -67,8 +62,12 @@ class Service:
             return "the server is stopping"
         return "" if self.thread.alive else "the translator has stopped; see the server's log"
 
+    def deadline(self) -> float:
+        """Returns the deadline of a request that arrives now, time of the event loop."""
+        return asyncio.get_running_loop().time() + self.limits.timeout
+
     async def submit(
-        self, read: Callable[[], SourceText], alone: bool, nbest: int, deadline: Deadline
+        self, read: Callable[[], SourceText], alone: bool, nbest: int, deadline: float
     ) -> Tuple[SourceText, RequestFuture]:
         """Returns the text of a request and the future of its translation.
 
@@ -84,20 +83,18 @@ class Service:
         beam = self.translator.engine.beam
         if nbest > beam:
             raise RequestError(422, f"nbest {nbest}: at most {beam}, the beam of the server")
-        preparation = self.run_in_thread(functools.partial(self._prepare, read, alone))
         try:
-            source, text = await asyncio.wait_for(preparation, deadline.remaining)
+            async with asyncio.timeout_at(deadline):
+                source, text = await self.run_in_thread(lambda: self._prepare(read, alone))
         except TimeoutError:
-            raise RequestError(504, f"not prepared within {deadline.seconds:g} s; try again later") from None
+            raise RequestError(504, "not prepared within the server's --timeout; try again later") from None
         return source, RequestFuture(text, self.translator, self.scheduler, nbest, deadline)
 
     def _prepare(self, read: Callable[[], SourceText], alone: bool) -> Tuple[SourceText, EncodedText]:
         try:
             source = read()
-        except TooLarge as error:
-            raise RequestError(413, str(error)) from error
         except InputError as error:
-            raise RequestError(422, str(error)) from error
+            raise RequestError(413 if isinstance(error, TooLarge) else 422, str(error)) from error
         max_lines = LINES_PER_SENTENCE * self.limits.max_waiting
         if len(source.lines) > max_lines:
             raise RequestError(413, f"{len(source.lines):,} lines, but at most {max_lines:,} are accepted")
@@ -138,33 +135,15 @@ class Service:
 
     async def inspect(self, future: RequestFuture) -> Viewer:
         """Returns the attention of a translated text, computed in the thread of the translator between its steps."""
-        loop = asyncio.get_running_loop()
-        result: asyncio.Future[Viewer] = loop.create_future()
-
-        def set_result(outcome: Callable[[], None]) -> None:
-            if not result.done():  # cancelled otherwise
-                outcome()
-
-        def call() -> None:
-            if result.cancelled():
-                return
-            try:
-                viewer = self._viewer(future)
-            except Exception as error:
-                raised = error
-                loop.call_soon_threadsafe(set_result, lambda: result.set_exception(raised))
-            else:
-                loop.call_soon_threadsafe(set_result, lambda: result.set_result(viewer))
-
-        self.scheduler.call(call)
-        return await result
-
-    def _viewer(self, future: RequestFuture) -> Viewer:
         ensemble, best = self.translator.ensemble, future.hypotheses
-        inspection = inspect(
-            ensemble,
-            future.text.dataset,
-            0,
-            translate=lambda batch: [best[line]["tokens"].cpu() for line in batch["id"].tolist()],
-        )
-        return Viewer(inspection, views_of(ensemble.model, inspection))
+
+        def viewer() -> Viewer:
+            inspection = inspect(
+                ensemble,
+                future.text.dataset,
+                0,
+                translate=lambda batch: [best[line]["tokens"].cpu() for line in batch["id"].tolist()],
+            )
+            return Viewer(inspection, views_of(ensemble.model, inspection))
+
+        return await asyncio.wrap_future(self.scheduler.call(viewer))

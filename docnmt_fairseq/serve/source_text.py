@@ -4,19 +4,17 @@ import io
 from dataclasses import dataclass, field
 from itertools import islice
 from types import MappingProxyType
-from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from docnmt_fairseq.boundaries import DOCUMENT, PARAGRAPH, is_boundary
 from docnmt_fairseq.corpus.text import normalise
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.serve.limits import RequestError
-from docnmt_fairseq.translate.formats import RUNNING, Document, Format, Reading, format_of
-from docnmt_fairseq.translate.formats.base import FormatLimits
+from docnmt_fairseq.translate.formats import Reading, format_of
 from docnmt_fairseq.translate.lines import TranslatedLine
 
 
-@dataclass(frozen=True)
-class Place:
+class Place(NamedTuple):
     """Position of a sentence in a request: indices of document, paragraph and sentence."""
 
     document: int
@@ -32,7 +30,7 @@ class SourceText:
         name: name in messages.
         lines: sentences and marks.
         places: place of each sentence, None for marks.
-        finish: returns the translated text from the translated lines.
+        finish: returns the translated file from the translated lines.
         numbered: line numbers are those of the client's text.
         line_inputs: see :data:`~docnmt_fairseq.translate.inputs.LINE_INPUTS`.
     """
@@ -40,7 +38,7 @@ class SourceText:
     name: str
     lines: List[str]
     places: List[Optional[Place]]
-    finish: Callable[[Sequence[TranslatedLine]], bytes]
+    finish: Callable[[Sequence[TranslatedLine]], bytes] = lambda lines: b""
     numbered: bool = False
     line_inputs: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
@@ -97,7 +95,7 @@ def from_paragraphs(
         places += [Place(0, p, s) for s in visible]
         for name, values in aligned.items():
             values += [line_inputs[name][p][s] for s in visible]
-    return SourceText("paragraphs", lines, places, _plain_text, line_inputs=aligned)
+    return SourceText("paragraphs", lines, places, line_inputs=aligned)
 
 
 def to_shape(paragraphs: Sequence[Sequence[str]], source: SourceText, texts: Sequence[str]) -> List[List[str]]:
@@ -109,39 +107,19 @@ def to_shape(paragraphs: Sequence[Sequence[str]], source: SourceText, texts: Seq
     return shape
 
 
-def from_file(
-    content: bytes,
-    name: str,
-    format_name: str,
-    languages: Tuple[str, str],
-    empty_lines: str = "document",
-    limits: FormatLimits = FormatLimits(),
-) -> SourceText:
+def from_file(content: bytes, name: str, format_name: str, reading: Reading) -> SourceText:
     """Returns the text of a file of any format.
 
     Args:
         content: content of the file.
         name: name of the file in messages; its ending is the format if there is no ``format_name``.
         format_name: format; empty: that of the name, or text with one sentence per line.
-        languages: source and target language.
-        empty_lines: meaning of empty lines.
-        limits: limits of the content.
+        reading: settings of formats.
 
     Raises:
         InputError: unknown format; the content is not of its format, or exceeds the limits.
     """
-    reading = Reading(lambda: languages, empty_lines, limits=limits)
-    return _from_documents(name or "text", format_of(name, format_name, reading), content)
-
-
-def from_running_text(text: str, languages: Tuple[str, str], limits: FormatLimits = FormatLimits()) -> SourceText:
-    """Returns running text split into sentences; empty lines end paragraphs."""
-    reading = Reading(lambda: languages, running=True, limits=limits)
-    return _from_documents("text", format_of("", RUNNING, reading), text.encode())
-
-
-def _from_documents(name: str, format_: Format, content: bytes) -> SourceText:
-    documents: List[Document] = list(format_.documents(io.BytesIO(content), name))
+    documents = list(format_of(name, format_name, reading).documents(io.BytesIO(content), name or "text"))
     lines = [line for document in documents for line in document.lines]
     numbered = all(document.first_line is not None for document in documents)
 
@@ -150,7 +128,8 @@ def _from_documents(name: str, format_: Format, content: bytes) -> SourceText:
         texts = ([line.text for line in islice(rest, len(document.lines))] for document in documents)
         return b"".join(document.finish(own) for document, own in zip(documents, texts))
 
-    return SourceText(name, lines, places_of(lines, format_.reading.empty_lines == "document"), finish, numbered)
+    places = places_of(lines, reading.empty_lines == "document")
+    return SourceText(name or "text", lines, places, finish, numbered)
 
 
 def places_of(lines: Sequence[str], empty_line_ends_document: bool) -> List[Optional[Place]]:
@@ -170,7 +149,3 @@ def places_of(lines: Sequence[str], empty_line_ends_document: bool) -> List[Opti
         elif sentence:
             paragraph, sentence = paragraph + 1, 0
     return places
-
-
-def _plain_text(translated: Sequence[TranslatedLine]) -> bytes:
-    return "".join(f"{line.text}\n" for line in translated).encode()

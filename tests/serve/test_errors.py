@@ -132,7 +132,7 @@ def test_full_queue(held):
 def test_timeout(checkpoint, prepared):
     translator = Held(translator_of(checkpoint, prepared))
     with running(translator, timeout=0.3) as server:
-        assert refused(server.text("a\n"), 504, "0.3 s")
+        assert refused(server.text("a\n"), 504, "--timeout")
         (last,) = server.stream({"paragraphs": [["a"]]})
         assert last["status"] == 504
         with socket.create_connection(("127.0.0.1", server.port), timeout=20) as slow:

@@ -197,8 +197,8 @@ def test_only_the_cause_of_a_failure_fails():
 
 def test_waiting_ends_with_work_or_close():
     scheduler = Scheduler(100, 10, 99)
-    called = []
-    scheduler.call(lambda: called.append(1))
-    assert scheduler.wait() and next(scheduler.batches()) is None and called == [1]
+    done, failed = scheduler.call(lambda: 1), scheduler.call(lambda: 1 / 0)
+    assert scheduler.wait() and next(scheduler.batches()) is None
+    assert done.result(0) == 1 and isinstance(failed.exception(0), ZeroDivisionError)
     scheduler.close()
     assert not scheduler.wait() and list(scheduler.batches()) == []

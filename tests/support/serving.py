@@ -88,7 +88,7 @@ class Running(Client):
         listener = listen("127.0.0.1", 0)
         super().__init__(listener.getsockname()[1])
         self.server = Server(self.service)
-        self.service.start()
+        self.service.thread.start()
         self.thread = threading.Thread(target=self.server.run, kwargs={"sockets": [listener]}, daemon=True)
         self.thread.start()
 
