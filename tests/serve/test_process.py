@@ -49,14 +49,13 @@ def process(checkpoint, prepared, *options):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_running_requests_are_finished(checkpoint, prepared, number):
+def test_running_requests_are_finished(checkpoint, prepared):
     with process(checkpoint, prepared, "--max-len-b", "60", "--min-len", "55") as (serving, client):
         body = {"paragraphs": [["a b c"] * 600], "stream": True}
         connection = client.connect("POST", "/v1/translate", body, JSON)
         answer = connection.getresponse()
         first = answer.readline()
-        serving.send_signal(number)
+        serving.send_signal(signal.SIGTERM)
         soon(lambda: client.get("/ready")[0] == 503)
         status, found = client.text("a\n")
         assert status == 503 and "stopping" in found
@@ -67,16 +66,13 @@ def test_running_requests_are_finished(checkpoint, prepared, number):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("again", [False, True])
-def test_shutdown_timeout_and_second_signal(checkpoint, prepared, again):
-    options = ["--shutdown-timeout", "60" if again else "0.2", "--max-len-b", "900", "--min-len", "800"]
-    with process(checkpoint, prepared, *options) as (serving, client):
+def test_second_signal_stops_at_once(checkpoint, prepared):
+    with process(checkpoint, prepared, "--max-len-b", "900", "--min-len", "800") as (serving, client):
         connection = client.connect("POST", "/v1/translate", {"paragraphs": [["a b c"] * 4000], "stream": True}, JSON)
         soon(lambda: "docnmt_texts 1.0" in client.get("/metrics")[1])
-        serving.send_signal(signal.SIGTERM)
-        if again:
-            soon(lambda: client.get("/ready")[0] == 503)
-            serving.send_signal(signal.SIGTERM)
+        serving.send_signal(signal.SIGINT)
+        soon(lambda: client.get("/ready")[0] == 503)
+        serving.send_signal(signal.SIGINT)
         assert serving.wait(timeout=20) == 0
         connection.close()
 

@@ -135,26 +135,6 @@ def test_jobs_of_a_failed_search_are_repeated_one_by_one():
     assert len(second.results) == 1 and named(scheduler, **jobs) == ["third0"]
 
 
-def test_sentences_finished_before_a_failure_leave_nothing_behind():
-    scheduler = Scheduler(100, 9, 99)
-    jobs = {"first": job(5, 5), "second": job(5)}
-    first, second = jobs.values()
-    scheduler.add(first)
-    assert [named(scheduler, **jobs) for _ in range(2)] == [["first0"], ["first1"]]
-    for line in (2, 3):
-        scheduler.finish(Result(first.text, line, []))
-    scheduler.fail(ValueError("no"))
-    assert named(scheduler, **jobs) == ["first0"] and scheduler.waiting == 2
-    for line in (0, 1):
-        scheduler.finish(Result(first.text, line, []))
-    assert first.results == [2, 3, 0, 1] and not scheduler.jobs and scheduler.waiting == 0
-    scheduler.add(second)
-    assert named(scheduler, **jobs) == ["second0"]
-    for line in (0, 1):
-        scheduler.finish(Result(second.text, line, []))
-    assert scheduler.waiting == scheduler.in_flight == scheduler.abandoned == 0
-
-
 def test_repeated_job_waits_for_abandoned_sentences():
     scheduler = Scheduler(100, 100, 99)
     jobs = {"first": job(5), "second": job(5)}

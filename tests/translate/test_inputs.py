@@ -2,7 +2,6 @@
 
 import gzip
 import io
-import os
 from pathlib import Path
 
 import pytest
@@ -34,8 +33,9 @@ def folder(tmp_path):
     for name, text in (("a.en", "one\n\ntwo\n"), ("b/c.en", "three"), ("b/.hidden", "x\n"), ("d.txt", "four\n")):
         (tmp_path / "in" / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "in" / name).write_text(text)
-    with gzip.open(tmp_path / "in" / "e.en.gz", "wt") as stream:
-        stream.write("five\n")
+    for name, text in (("e.en.gz", "five\n"), ("f.html.GZ", "<p>six")):
+        with gzip.open(tmp_path / "in" / name, "wt") as stream:
+            stream.write(text)
     return tmp_path
 
 
@@ -55,21 +55,12 @@ def test_folder_is_translated_to_a_folder_in_groups_of_files(folder, monkeypatch
     monkeypatch.setattr(module, "GROUP_SENTENCES", 3)
     files, translator = files_of([folder / "in"], folder / "out"), Upper()
     translate_files(files, translator, "document", lambda n: None)
-    expected = {"a.en": "ONE\n\nTWO\n", "b/c.en": "THREE\n", "d.txt": "FOUR\n", "e.en": "FIVE\n"}
+    expected = {"a.en": "ONE\n\nTWO\n", "b/c.en": "THREE\n", "d.txt": "FOUR\n", "e.en": "FIVE\n", "f.html": "<p>SIX"}
     assert translated(folder / "out") == expected
-    groups = (("a.en", "b/c.en"), ("d.txt", "e.en.gz"))
+    groups = (("a.en", "b/c.en"), ("d.txt", "e.en.gz", "f.html.GZ"))
     assert translator.groups == [[str(folder / "in" / name) for name in names] for names in groups]
-    assert sum(file.sentences for file in files) == 5
-    assert [file.key for file in files] == ["a.en", "b/c.en", "d.txt", "e.en.gz"]
-
-
-def test_packed_files_have_the_format_of_their_inner_ending(tmp_path):
-    film = "1\n00:00:01,000 --> 00:00:02,000\none\n"
-    (tmp_path / "in").mkdir()
-    with gzip.open(tmp_path / "in" / "a.srt.GZ", "wt") as stream:
-        stream.write(film)
-    translate([tmp_path / "in"], tmp_path / "out")
-    assert translated(tmp_path / "out") == {"a.srt": film.replace("one", "ONE")}
+    assert sum(file.sentences for file in files) == 6
+    assert [file.key for file in files] == ["a.en", "b/c.en", "d.txt", "e.en.gz", "f.html.GZ"]
 
 
 def test_pattern_selects_files(folder):
@@ -85,7 +76,7 @@ def test_existing_translations_are_replaced_only_on_request(folder):
     (folder / "out" / "a.en").write_text("mine")
     with pytest.raises(InputError, match="exists already"):
         files_of([folder / "in"], folder / "out")
-    assert len(files_of([folder / "in"], folder / "out", resume=True)) == 3
+    assert len(files_of([folder / "in"], folder / "out", resume=True)) == 4
     translate([folder / "in"], folder / "out", force=True)
     assert (folder / "out" / "a.en").read_text() == "ONE\n\nTWO\n"
 
@@ -142,22 +133,6 @@ def test_bad_outputs(folder, monkeypatch, inputs, output):
     assert not (folder / "out").exists()
 
 
-def test_bad_files_are_reported_before_any_translation(folder):
-    (folder / "in" / "z").write_bytes(b"ok\n\xff\n")
-    with pytest.raises(InputError, match="z:2: not UTF-8"):
-        files_of([folder / "in"], folder / "out")
-
-
-@pytest.mark.skipif(os.geteuid() == 0, reason="root can read every folder")
-def test_unreadable_folders_are_reported(folder):
-    (folder / "in" / "b").chmod(0)
-    try:
-        with pytest.raises(PermissionError):
-            files_of([folder / "in"], folder / "out")
-    finally:
-        (folder / "in" / "b").chmod(0o755)
-
-
 def test_shards_divide_items_evenly_and_in_order():
     for sizes in ([3] * 10, [], [5], [1, 1, 1, 30, 1], [0, 0], [1, 9]):
         for of in (1, 2, 3, 7, 100):
@@ -165,12 +140,9 @@ def test_shards_divide_items_evenly_and_in_order():
             assert [item for own in ranges for item in own] == list(range(len(sizes)))
     assert [list(Shard(number, 2).of_items([3] * 10 + [5])) for number in (1, 2)] == [list(range(6)), [6, 7, 8, 9, 10]]
     assert [Shard(n, 12).output(Path("a/x.de")).name for n in (3, 12)] == ["x.de.shard-03-of-12", "x.de.shard-12-of-12"]
-
-
-@pytest.mark.parametrize("text", ["", "1", "0/2", "3/2", "1/0", "a/b", "-1/2"])
-def test_bad_shards(text):
-    with pytest.raises(InputError, match="--shard"):
-        Shard.parse(text)
+    for text in ("", "1", "0/2", "3/2", "1/0", "a/b", "-1/2"):
+        with pytest.raises(InputError, match="--shard"):
+            Shard.parse(text)
 
 
 def test_shards_of_a_folder_translate_different_files(folder):

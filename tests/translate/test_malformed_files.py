@@ -1,4 +1,4 @@
-"""Malformed files are translated or refused in one line, never with a traceback."""
+"""``docnmt translate`` with malformed files and bad options: a translation or an error of one line."""
 
 import io
 import os
@@ -9,44 +9,41 @@ import tqdm
 from docnmt_fairseq import cli
 from docnmt_fairseq.translate import loading, translator
 from docnmt_fairseq.translate import translate_files as module
-from tests.support.malformed import CASES, CUE, TEXTS, content_of
+from tests.support.malformed import CASES, CUE, content_of
 from tests.support.texts import Stub
+
+
+class Model(Stub):
+    """Stub in place of the model."""
+
+    throughput, files = "-", []
 
 
 @pytest.fixture
 def command(monkeypatch):
-    """The command with a stub in the model's place."""
-
-    class Model(Stub):
-        throughput, files = "-", []
-
     monkeypatch.setattr(translator.DocumentTranslator, "from_checkpoint", lambda *args, **options: Model())
     monkeypatch.setattr(loading, "languages_of", lambda path, data: ("en", "de"))
     monkeypatch.setattr(loading, "is_sentence_level", lambda path, context: False)
     return lambda *arguments: cli.main(["translate", "--path", "m", *map(str, arguments)])
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[pytest.mark.slow] * (n % 5 > 0)) for n, name in enumerate(CASES)]
-)
-def test_translation_or_one_line(name, command, tmp_path, capsys):
-    ending, content = content_of(name)
-    source, target = tmp_path / f"in.{ending}", tmp_path / "out"
-    source.write_bytes(content)
-    status = command("--input", source, "--output", target)
-    error = capsys.readouterr().err
-    assert (status, target.exists()) in ((0, True), (2, False)), error
-    if status:
-        lines = [line for line in error.splitlines() if line.startswith("docnmt translate: error: ")]
-        assert len(lines) == 1 and "in." in lines[0] and len(lines[0]) < 400 and "Traceback" not in error, error
-        assert sorted(path.name for path in tmp_path.iterdir()) == [source.name]
-
-
-@pytest.mark.parametrize("content", TEXTS)
-def test_running_text(content, command, tmp_path, capsys):
-    (tmp_path / "in").write_bytes(TEXTS[content])
-    status = command("--input", tmp_path / "in", "--output", tmp_path / "out", "--split")
-    assert status == 0 or (status == 2 and "not UTF-8" in capsys.readouterr().err)
+@pytest.mark.parametrize("ending", [
+    "srt", "docx", *(pytest.param(one, marks=pytest.mark.slow) for one in ("txt", "vtt", "html", "md", "po", "xlf", "gz"))
+])  # fmt: skip
+def test_translation_or_one_line(ending, command, tmp_path, capsys):
+    for name, (own, _) in CASES.items():
+        if own.rpartition(".")[2] != ending:
+            continue
+        source, target = tmp_path / f"in.{own}", tmp_path / "out"
+        source.write_bytes(content_of(name)[1])
+        status = command("--input", source, "--output", target)
+        error = capsys.readouterr().err
+        assert (status, target.exists()) in ((0, True), (2, False)), (name, error)
+        if status:
+            lines = [line for line in error.splitlines() if line.startswith("docnmt translate: error: ")]
+            assert len(lines) == 1 and "in." in lines[0] and len(lines[0]) < 400 and "Traceback" not in error, error
+            assert [path.name for path in tmp_path.iterdir()] == [source.name]
+        target.unlink(missing_ok=True)
 
 
 def test_split_applies_to_plain_text(command, tmp_path):
@@ -63,16 +60,25 @@ def test_split_applies_to_plain_text(command, tmp_path):
 @pytest.mark.parametrize(
     "given",
     [
-        ["--format", "html", "--split"],
-        ["--split", "--input", "in/notes.md"],
-        ["--split", "--input", "in/notes.md", "--output", "out"],
-        ["--resume"],
-        ["--scores"],
-        ["--target-prefix", "x"],
-        ["--target-prefix", "x", "--input", "y.html"],
-        ["--target-prefix", "x", "--input", "in/plain", "--output", "x", "--context", "shuffled"],
-        ["--resume", "--output", "x", "--context", "shuffled"],
-        ["--target-context", "x"],
+        "--beam 0",
+        "--max-tokens 0",
+        "--max-len-b 0",
+        "--nbest 9 --output x",
+        "--resume",
+        "--scores",
+        "--split --format html",
+        "--split --input in/notes.md",
+        "--split --input in/notes.md --output out",
+        "--target-context x",
+        "--target-prefix x --input y.html",
+        "--target-prefix x --input in/plain --output x --context shuffled",
+        "--resume --output x --context shuffled",
+        "--shard 1/2",
+        "--workers 2",
+        "--workers 1 --input in --output x",
+        "--workers 2 --input in --output x --shard 1/2",
+        "--engine ray --input in --output x",
+        "--workers 2 --input in --output x --job-threads 0",
     ],
 )
 def test_bad_options(command, capsys, monkeypatch, tmp_path, given):
@@ -80,7 +86,7 @@ def test_bad_options(command, capsys, monkeypatch, tmp_path, given):
     (tmp_path / "in").mkdir()
     for name in ("notes.md", "plain"):
         (tmp_path / "in" / name).touch()
-    assert command(*given) == 2
+    assert command(*given.split()) == 2
     assert "error: --" in capsys.readouterr().err
 
 
@@ -101,9 +107,7 @@ def test_interrupted_command_is_resumed_with_the_same_options_only(command, tmp_
             super().__init__(*arguments, **{**options, "disable": False})
             bars.append(self)
 
-    class Interrupted(Stub):
-        throughput, files = "-", []
-
+    class Interrupted(Model):
         def translate(self, documents, *arguments):
             if documents[0][0] == "two":
                 raise KeyboardInterrupt
@@ -132,17 +136,11 @@ def test_standard_input_of_any_format(command, capsys, monkeypatch):
     assert capsys.readouterr().out == "<p>HELLO <b>YOU</b>."
 
 
-@pytest.mark.parametrize("more", [[], ["--force"]])
-def test_pipes_are_refused_as_output(command, tmp_path, capsys, more):
+def test_special_outputs(command, tmp_path, capsys):
     (tmp_path / "in").write_text("one\n")
     os.mkfifo(tmp_path / "pipe")
-    assert command("--input", tmp_path / "in", "--output", tmp_path / "pipe", *more) == 2
-    assert "is a pipe or a device" in capsys.readouterr().err
-    assert (tmp_path / "pipe").is_fifo()
-
-
-def test_links_as_output_are_followed(command, tmp_path):
-    (tmp_path / "in").write_text("one\n")
+    assert command("--input", tmp_path / "in", "--output", tmp_path / "pipe", "--force") == 2
+    assert "is a pipe or a device" in capsys.readouterr().err and (tmp_path / "pipe").is_fifo()
     (tmp_path / "disk").mkdir()
     (tmp_path / "out").symlink_to("disk/out")
     for more in ([], ["--force"]):

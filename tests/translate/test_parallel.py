@@ -99,26 +99,6 @@ def test_missing_ray_is_reported(tmp_path, monkeypatch):
         run_commands({"a": ["--version"]}, JobOptions(engine="ray"), tmp_path)
 
 
-@pytest.mark.parametrize(
-    "given",
-    [
-        ["--workers", "2"],
-        ["--shard", "1/2"],
-        ["--workers", "1", "--output", "x"],
-        ["--workers", "2", "--shard", "1/2", "--output", "x"],
-        ["--engine", "ray", "--output", "x"],
-        ["--ray-address", "auto", "--output", "x"],
-        ["--workers", "2", "--output", "x", "--context", "shuffled"],
-        ["--workers", "2", "--output", "x", "--job-threads", "0"],
-    ],
-)
-def test_bad_options(given, capsys, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "in").touch()
-    assert cli.main(["translate", "--path", "x", "--input", "in", *given]) == 2
-    assert "error: --" in capsys.readouterr().err
-
-
 @pytest.mark.parametrize("leading", [[], ["--user-dir", "translate"], ["--user-dir=translate"]])
 def test_workers_get_the_other_options(leading):
     own = ["--path", "translate", "--input", "x", "--output", "y"]

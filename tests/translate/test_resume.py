@@ -191,7 +191,7 @@ translate_files.translate_files(files, Slow(), "document", lambda n: None, resum
 def test_killed_at_random_moments_gives_the_same_bytes(tmp_path):
     source, target, moments = tmp_path / "in", tmp_path / "out", random.Random(1)
     source.write_text(
-        "".join("".join(f"line {n} {m}\n" for m in range(moments.randrange(9))) + "\n" for n in range(4000))
+        "".join("".join(f"line {n} {m}\n" for m in range(moments.randrange(9))) + "\n" for n in range(2000))
     )
     kills, wait = 0, 0.3
     while not target.exists():

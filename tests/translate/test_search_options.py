@@ -27,12 +27,6 @@ def test_nbest_lists_and_scores(prepared, checkpoint, tmp_path):
     assert len((tmp_path / "out.scores.tsv").read_text().splitlines()) == 4
 
 
-@pytest.mark.parametrize("given", [["--beam", "0"], ["--max-tokens", "0"], ["--max-len-b", "0"], ["--nbest", "9"]])
-def test_options_out_of_range(given, capsys, tmp_path):
-    assert cli.main(["translate", "--path", "m", "--output", str(tmp_path / "out"), *given]) == 2
-    assert f"error: {' '.join(given)}: " in capsys.readouterr().err
-
-
 def test_prefixes_are_forced(prepared, checkpoint):
     found = translator(checkpoint, prepared)
     forced = found.translate_lines([["a b c", "<p>", "d"]], target_prefix=[["e d", "", "a"]])[0]

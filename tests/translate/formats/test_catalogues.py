@@ -66,13 +66,7 @@ XLIFF2 = """\
 """
 
 
-@pytest.mark.parametrize(
-    "way",
-    [
-        pytest.param(way, marks=[pytest.mark.slow] * (way not in ("backwards", "marks")))
-        for way in sorted(set(WAYS) - {"nothing"})
-    ],
-)
+@pytest.mark.parametrize("way", sorted(set(WAYS) - {"nothing"}))
 def test_gettext_messages(way):
     found = through("po", PO, WAYS[way])[0].decode()
     file, original = polib.pofile(found), polib.pofile(PO)
@@ -129,13 +123,7 @@ def test_bad_gettext(text):
         through("po", text)
 
 
-@pytest.mark.parametrize(
-    "way",
-    [
-        pytest.param(way, marks=[pytest.mark.slow] * (way not in ("backwards", "marks")))
-        for way in sorted(set(WAYS) - {"nothing"})
-    ],
-)
+@pytest.mark.parametrize("way", sorted(set(WAYS) - {"nothing"}))
 def test_xliff_segments(way):
     for text in (XLIFF, XLIFF2):
         found = through("xliff", text, WAYS[way], languages=lambda: ("en", "de"))[0]

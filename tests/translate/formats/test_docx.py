@@ -110,9 +110,7 @@ def test_unchanged_text_gives_the_same_bytes(content):
     assert through("docx", content, WAYS["same"])[0] == content
 
 
-@pytest.mark.parametrize(
-    "way", [pytest.param(way, marks=[pytest.mark.slow] * (way not in ("backwards", "marks"))) for way in WAYS]
-)
+@pytest.mark.parametrize("way", WAYS)
 def test_only_text_changes(content, way):
     found, _ = through("docx", content, WAYS[way])
     before, after = zipfile.ZipFile(io.BytesIO(content)), zipfile.ZipFile(io.BytesIO(found))

@@ -58,9 +58,7 @@ def test_every_text_is_translated_once():
     assert "TWO &lt;TAG&gt; A &lt; B" in text and "SECOND — LAST." in text
 
 
-@pytest.mark.parametrize(
-    "way", [pytest.param(way, marks=[pytest.mark.slow] * (way not in ("backwards", "marks"))) for way in WAYS]
-)
+@pytest.mark.parametrize("way", WAYS)
 def test_elements_stay(way):
     found = through("html", PAGE, WAYS[way])[0].decode()
     before, after = html.fromstring(PAGE.encode()), html.fromstring(found.encode())
@@ -151,9 +149,7 @@ def test_bad_character_sets():
         through("html", DECLARED["meta"].format("unicode_escape", "\\x41"))
 
 
-@pytest.mark.parametrize(
-    "way", [pytest.param(way, marks=[pytest.mark.slow] * (way not in ("backwards", "marks"))) for way in WAYS]
-)
+@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize(
     "page", ['<p x="a" " title="b>c" d="e">text</p>', "<a title=x/>y</a>", '<img alt="a>b\'>c"> d e']
 )

@@ -90,13 +90,7 @@ def test_every_text_is_translated_once():
     assert "   - [ ] NESTED TASK\n" in text and "> A QUOTE GOES ON. ![alt text](pic.png)\n" in text
 
 
-@pytest.mark.parametrize(
-    "way",
-    [
-        pytest.param(way, marks=[pytest.mark.slow] * (way not in ("backwards", "marks")))
-        for way in sorted(set(WAYS) - {"nothing"})
-    ],
-)
+@pytest.mark.parametrize("way", sorted(set(WAYS) - {"nothing"}))
 def test_structure_stays(way, caplog):
     found = through("markdown", PAGE, WAYS[way])[0].decode()
     # A heading or a link that is written in capitals is the same one to the reader.

@@ -29,9 +29,7 @@ def test_paragraphs():
     ]
 
 
-@pytest.mark.parametrize(
-    "way", [pytest.param(way, marks=[pytest.mark.slow] * (way not in ("backwards", "marks"))) for way in WAYS]
-)
+@pytest.mark.parametrize("way", WAYS)
 def test_empty_lines_stay(way):
     found = through("running", TEXT, WAYS[way])[0].decode().split("\n\n")
     assert len(found) == len(TEXT.split("\n\n")) or way == "nothing"

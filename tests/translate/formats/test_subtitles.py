@@ -74,9 +74,7 @@ def test_translation_is_divided_over_its_cues():
     assert through("vtt", VTT)[0].decode() == wanted.replace("you,\nare we?", "YOU,\nARE WE?").replace("No.", "NO.")
 
 
-@pytest.mark.parametrize(
-    "way", [pytest.param(way, marks=[pytest.mark.slow] * (way not in ("backwards", "marks"))) for way in WAYS]
-)
+@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize(("name", "text"), [("srt", SRT), ("vtt", VTT)])
 def test_times_settings_and_tags_stay(name, text, way):
     found = through(name, text, WAYS[way])[0].decode()
