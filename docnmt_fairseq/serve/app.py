@@ -143,7 +143,7 @@ class RequestMiddleware:
         self.app, self.service, self.metrics = app, service, metrics
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """See ASGI."""
+        """Handles an ASGI request."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return

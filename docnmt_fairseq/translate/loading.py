@@ -80,35 +80,19 @@ def load_viewing(*paths: PathLike, data: PathLike, view: DocumentView = Document
 
 
 def languages_of(path: PathLike, data: Optional[PathLike] = None) -> Tuple[str, str]:
-    """Returns source and target language of a checkpoint, which is read only if ``data`` is not given.
-
-    Raises:
-        InputError: a file is not a checkpoint, a folder not the output of ``docnmt prepare``.
-    """
+    """Returns source and target language of a checkpoint, which is read only if ``data`` is not given."""
     folder = _prepared(read_checkpoint(path), None) if data is None else prepared_folder(Path(data))
     return TextCodec.of_output(folder).languages
 
 
 def is_sentence_level(path: PathLike, context: Optional[str] = None) -> bool:
-    """Returns whether sentences are translated independently.
-
-    Args:
-        path: checkpoint file.
-        context: ``context`` of the view of documents; None: as in training.
-
-    Raises:
-        InputError: the file is not a checkpoint.
-    """
+    """Returns whether sentences are translated independently, with a context of the view or that of the training."""
     trained = read_configuration(path).task if context is None else {}
     return "none" in (context, trained.get("context")) or trained.get("_name") == "translation"
 
 
 def _prepared(checkpoint: Mapping[str, Any], data: Optional[PathLike]) -> Path:
-    """Returns the given output of ``docnmt prepare``, or that of a checkpoint's training.
-
-    Raises:
-        InputError: that of the training does not exist any more.
-    """
+    """Returns the given output of ``docnmt prepare``, or that of a checkpoint's training."""
     given = data_of_training(checkpoint) if data is None else Path(data)
     folder = prepared_folder(given)
     if data is None and not is_prepared(folder):
@@ -117,15 +101,12 @@ def _prepared(checkpoint: Mapping[str, Any], data: Optional[PathLike]) -> Path:
 
 
 def _task_config(trained: DictConfig, folder: Path, languages: Tuple[str, str], view: DocumentView) -> DictConfig:
-    """Returns the configuration of the task that translates.
-
-    Raises:
-        InputError: a task without translation, other languages, a view that the task does not have, no dictionary.
-    """
-    name = trained.get("_name")
-    if name not in TASKS:
-        raise InputError(f"--path: a model of the task {name}; supported are those of {', '.join(TASKS)}")
-    known = {field.name for field in fields(TASK_DATACLASS_REGISTRY[TASKS[name]])}
+    """Returns the configuration of the task that translates."""
+    trained_name = trained.get("_name")
+    if trained_name not in TASKS:
+        raise InputError(f"--path: a model of the task {trained_name}; supported are those of {', '.join(TASKS)}")
+    name = TASKS[trained_name]
+    known = {field.name for field in fields(TASK_DATACLASS_REGISTRY[name])}
     of_training: Any = OmegaConf.to_container(trained, resolve=True, enum_to_str=True)
     settings = {option: value for option, value in of_training.items() if option in known}
     of_model: List[Optional[str]] = [settings.get("source_lang"), settings.get("target_lang")]
@@ -134,30 +115,19 @@ def _task_config(trained: DictConfig, folder: Path, languages: Tuple[str, str], 
     for language in languages:
         if not (folder / DATA_BIN / f"dict.{language}.txt").is_file():
             raise InputError(f"--data {folder}: {DATA_BIN}/dict.{language}.txt is missing")
-    settings.update(_view_options(view, name), _name=TASKS[name], data=str(folder / DATA_BIN), eval_bleu=False)
+    view.check(name)
+    if name == DOCUMENT_TASK:
+        settings.update(view.given)
+    elif view.context == "none":
+        settings.update(SINGLE_SENTENCES)
     settings.update(zip(("source_lang", "target_lang"), languages))
+    settings.update(_name=name, data=str(folder / DATA_BIN), eval_bleu=False)
     settings.setdefault("seed", 1)
     return OmegaConf.create(settings)
 
 
-def _view_options(view: DocumentView, name: str) -> Mapping[str, object]:
-    """Returns a view as options of the task that translates the models of a training task.
-
-    Raises:
-        InputError: the task has no chunks of documents.
-    """
-    view.check(TASKS[name])
-    if TASKS[name] == DOCUMENT_TASK:
-        return view.given
-    return SINGLE_SENTENCES if view.context == "none" else {}
-
-
 def precision_of(given: Optional[str], cuda: bool) -> str:
-    """Returns the precision of a translation.
-
-    Args:
-        given: requested precision; None: float32.
-        cuda: the models run on a GPU.
+    """Returns the precision of a translation, float32 if none is given.
 
     Raises:
         InputError: the device does not support it.

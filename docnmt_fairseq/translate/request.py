@@ -83,7 +83,7 @@ class Request:
 
     @property
     def is_folder(self) -> bool:
-        """Whether the output is a folder; shards then translate different files, otherwise parts of one file."""
+        """True if the output is a folder; shards then translate different files, otherwise parts of one file."""
         return len(self.inputs) > 1 or self.inputs[0].is_dir()
 
     def lock(self) -> ContextManager[None]:

@@ -40,11 +40,7 @@ class ShuffledContext:
         empty_lines: str,
         progress: Callable[[int], object],
     ) -> List[List[TranslatedLine]]:
-        """Returns every line with its translations, made in the context of other documents.
-
-        Raises:
-            InputError: all texts together are a single document.
-        """
+        """Returns every line with its translations, made in the context of other documents."""
         places = [(i, j) for i, lines in enumerate(documents) for j, line in enumerate(lines) if _is_sentence(line)]
         order = shuffled_order(document_numbers(documents, empty_lines), self.seed)
         shown = [list(lines) for lines in documents]
@@ -60,12 +56,7 @@ class ShuffledContext:
 
 
 def document_numbers(texts: Sequence[Sequence[str]], empty_lines: str) -> np.ndarray:
-    """Returns the document of each sentence, [sentences].
-
-    Args:
-        texts: lines of each text.
-        empty_lines: what an empty line ends, "document" or "paragraph".
-    """
+    """Returns the document of each sentence of some texts, [sentences]."""
     numbers, document = [], 0
     for lines in texts:
         for line in lines:

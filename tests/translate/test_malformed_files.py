@@ -28,7 +28,8 @@ def command(monkeypatch):
 
 
 @pytest.mark.parametrize("ending", [
-    "srt", "docx", *(pytest.param(one, marks=pytest.mark.slow) for one in ("txt", "vtt", "html", "md", "po", "xlf", "gz"))
+    "srt", "docx",
+    *(pytest.param(one, marks=pytest.mark.slow) for one in ("txt", "vtt", "html", "md", "po", "xlf", "gz")),
 ])  # fmt: skip
 def test_translation_or_one_line(ending, command, tmp_path, capsys):
     for name, (own, _) in CASES.items():

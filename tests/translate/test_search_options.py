@@ -3,7 +3,6 @@
 import pytest
 
 from docnmt_fairseq import cli
-from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.search.options import SearchOptions
 from docnmt_fairseq.translate.lines import Origin
 from tests.support.translating import SAME_SEARCH, translator
@@ -25,16 +24,6 @@ def test_nbest_lists_and_scores(prepared, checkpoint, tmp_path):
     assert all(float(one[2]) >= float(other[2]) for one, other in zip(table[::2], table[1::2]))
     assert cli.main([*command, "--force", "--context", "shuffled", "--scores"]) == 0
     assert len((tmp_path / "out.scores.tsv").read_text().splitlines()) == 4
-
-
-def test_prefixes_are_forced(prepared, checkpoint):
-    found = translator(checkpoint, prepared)
-    forced = found.translate_lines([["a b c", "<p>", "d"]], target_prefix=[["e d", "", "a"]])[0]
-    free = found.translate_lines([["a b c", "<p>", "d"]])[0]
-    assert forced[0].text.startswith("e d") and forced[2].text.startswith("a") and forced[1] == free[1]
-    assert all(one.translations[0].score <= other.translations[0].score for one, other in zip(forced[::2], free[::2]))
-    with pytest.raises(InputError, match="--target-prefix"):
-        found.translate_lines([["a", "b"]], target_prefix=[["a"]])
 
 
 def test_sampling_depends_on_the_origin_of_a_line_only(prepared, checkpoint):

@@ -117,7 +117,9 @@ def test_gettext_header_sets_the_character_set(text):
     assert lines == ["Say charset=ISO-8859-1, M\u00fcller"] and f'"\u00dc {lines[0]}"' in found.decode()
 
 
-@pytest.mark.parametrize("text", ["hello\n", 'msgid "a\n', "msgstr[x] 3\n", '{"a": 1}\n', 'msgid "a"\nmsgid "b"\n\x00'])
+@pytest.mark.parametrize(
+    "text", ["hello\n", 'msgid "a\n', "# nothing\n", "msgstr[x] 3\n", '{"a": 1}\n', 'msgid "a"\nmsgid "b"\n\x00']
+)
 def test_bad_gettext(text):
     with pytest.raises(InputError, match=r"x\.po"):
         through("po", text)
@@ -209,8 +211,3 @@ def test_xliff_copies_of_the_source(form, done):
 def test_bad_xml(text, message):
     with pytest.raises(InputError, match=message):
         through("xliff", text)
-
-
-def test_gettext_without_messages():
-    with pytest.raises(InputError, match=r"x\.po"):
-        through("po", "# nothing\n", WAYS["same"])

@@ -95,26 +95,6 @@ def test_readable_attributes_are_translated_once():
     assert through("html", READ, WAYS["same"])[0] == READ.encode()
 
 
-@pytest.mark.parametrize(
-    ("tag", "read"),
-    [
-        *((f'<b {name}="Say it">', True) for name in (
-            "alt", "title", "placeholder", "label", "summary", "aria-label", "aria-description", "aria-placeholder",
-            "aria-roledescription", "aria-valuetext")),
-        *((f'<input type={kind} value="Say it">', True) for kind in ("button", "submit", "reset")),
-        *((f'<meta content="Say it" {name}>', True) for name in (
-            "name=description", "property=og:title", "property=og:description", "name=twitter:title",
-            "name=twitter:description")),
-        *((f'<{tag}>', False) for tag in (
-            'b aria-labelledby="Say it"', 'b lang="Say it"', 'input type=hidden value="Say it"',
-            'meta name=author content="Say it"', 'link title="Say it"')),
-    ],
-)  # fmt: skip
-def test_readable_attributes(tag, read):
-    found, (lines,) = through("html", tag)
-    assert lines == ["Say it"] * read and found.decode() == (tag.replace("Say it", "SAY IT") if read else tag)
-
-
 DECLARED = {
     "meta": '<html><!-- <meta charset=koi8-r> --><meta charset="{}"><p title="A title">{}</p>',
     "http-equiv": "<meta http-equiv=Content-Type content='text/html; charset={}'><p>{}</p>",
@@ -149,14 +129,12 @@ def test_bad_character_sets():
         through("html", DECLARED["meta"].format("unicode_escape", "\\x41"))
 
 
-@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize(
     "page", ['<p x="a" " title="b>c" d="e">text</p>', "<a title=x/>y</a>", '<img alt="a>b\'>c"> d e']
 )
-def test_unbalanced_quotation_marks(page, way):
-    found = through("html", page, WAYS[way])[0].decode()
-    assert found.count("<") == page.count("<")
-    assert way != "same" or found == page
+def test_unbalanced_quotation_marks(page):
+    assert all(through("html", page, way)[0].count(b"<") == page.count("<") for way in WAYS.values())
+    assert through("html", page, WAYS["same"])[0].decode() == page
 
 
 @st.composite
