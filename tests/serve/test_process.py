@@ -111,7 +111,7 @@ def test_address_in_use(capsys):
     [
         (
             ["--max-waiting", "0", "--timeout", "0"],
-            "--max-waiting 0: must be at least 1; --timeout 0: must be at least 0.001",
+            "--max-waiting 0: must be at least 1; --timeout 0.0: must be at least 0.001",
         ),
         (["--shutdown-timeout", "-1"], "--shutdown-timeout -1"),
         (["--beam", "0"], "--beam 0"),

@@ -8,8 +8,6 @@ import pytest
 from docx.shared import Pt
 from lxml import etree
 
-from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.translate.formats.base import FormatLimits
 from tests.support.texts import WAYS, through
 
 FIELD = '<w:r {ns}><w:fldChar w:fldCharType="{kind}"/></w:r>'
@@ -136,13 +134,6 @@ def archive(*members, original=None):
     return stream.getvalue()
 
 
-def lying(content):
-    """Returns an archive that declares a smaller size of its member."""
-    with zipfile.ZipFile(io.BytesIO(content)) as opened:
-        size = opened.infolist()[0].file_size
-    return content.replace(size.to_bytes(4, "little"), (5).to_bytes(4, "little"))
-
-
 @pytest.mark.parametrize("target", ["word/document2.xml", "/word/document2.xml"])
 def test_name_of_the_main_part(content, target):
     with zipfile.ZipFile(io.BytesIO(content)) as opened:
@@ -153,21 +144,3 @@ def test_name_of_the_main_part(content, target):
     found, lines = through("docx", other)
     assert lines == through("docx", content)[1] and through("docx", other, WAYS["same"])[0] == other
     assert b">THE TITLE<" in zipfile.ZipFile(io.BytesIO(found)).read("word/document2.xml")
-
-
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (lambda good: b"no archive", "zip archive"),
-        (lambda good: good[: len(good) // 2], "zip archive"),
-        (lambda good: archive(("x.txt", "x")), "word/document.xml is missing"),
-        (lambda good: archive(("x", bytes(2 << 20))), "larger than 1,048,576 bytes unpacked"),
-        (lambda good: lying(archive(("word/document.xml", "<a/>" * 999))), "zip archive"),
-        (lambda good: archive(("word/document.xml", "<a><b></a>")), r"document\.xml:1: not well-formed"),
-        (lambda good: archive(("word/document.xml", '<!DOCTYPE a [<!ENTITY b "c">]><a>&b;</a>')), "entities"),
-        (lambda good: archive(("word/document.xml", "<a>" * 300 + "</a>" * 300)), "more than 256 deep"),
-    ],
-)
-def test_bad_files(content, make, message):
-    with pytest.raises(InputError, match=message):
-        through("docx", make(content), limits=FormatLimits(unpacked=1 << 20))

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from docnmt_fairseq.errors import InputError
 from tests.support.texts import WAYS, through
 
 SRT = """\ufeff1
@@ -122,21 +121,6 @@ def test_random_cues(cues, way):
     # Nothing but the end of a cue is an empty line: no reader would take what follows for text.
     events = pysubs2.SSAFile.from_string(found, format_="srt", keep_html_tags=True)
     assert len(events) == len(cues)
-
-
-@pytest.mark.parametrize(
-    ("name", "text", "message"),
-    [
-        ("srt", "hello\n", "contains no subtitle"),
-        ("srt", "1\n00:00 -> 1\n", "contains no subtitle"),
-        ("srt", "1\nsoon --> later\nx\n", r"x\.srt:2: 'soon --> later': not the times"),
-        ("vtt", "1\n00:01.000 --> 00:02.000\nx\n", "starts with WEBVTT"),
-        ("srt", b"1\n00:00:01,000 --> 00:00:02,000\n\xe9\n", r"x\.srt:3: not UTF-8"),
-    ],
-)
-def test_bad_files(name, text, message):
-    with pytest.raises(InputError, match=message):
-        through(name, text)
 
 
 def test_text_after_an_empty_line_is_reported(caplog):
