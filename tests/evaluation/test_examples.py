@@ -81,14 +81,7 @@ def test_examples_in_text(folder, capsys):
     assert order == sorted(order)
 
 
-@pytest.mark.parametrize(
-    "words, message",
-    [
-        (["--examples", "-1"], "--examples -1"),
-        (["--examples", "1", "--example-context", "-1"], "--example-context -1"),
-        (["--example-lines", "3", "9"], "--example-lines 3 9"),
-    ],
-)
-def test_bad_options(folder, words, message, capsys):
-    assert score(folder, *words) == 2
-    assert message in capsys.readouterr().err
+@pytest.mark.parametrize("words", ["--examples -1", "--example-context -1", "--example-lines 3 9"])
+def test_bad_options(folder, words, capsys):
+    assert score(folder, *words.split()) == 2
+    assert words in capsys.readouterr().err

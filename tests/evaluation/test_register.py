@@ -2,7 +2,6 @@
 
 import pytest
 
-from docnmt_fairseq import cli
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.evaluation.metrics import METRICS
 from docnmt_fairseq.evaluation.texts import read_references
@@ -72,17 +71,8 @@ def test_bad_labels(folder, rows, place):
     write(folder / "labels.tsv", rows)
     with pytest.raises(InputError, match=place):
         make("register", register_labels="labels.tsv")
+    with pytest.raises(InputError, match="--register-language: de, es, fr, ru"):
+        make("register", language=None)
     write(folder / "ref", ["Ja.", ""])
     with pytest.raises(InputError, match="--register-labels"):
         make("register")
-
-
-def test_command(capsys):
-    command = ["score", "--reference", "ref", "--system", "ref=ref", "--system", "out=out", "--level", "sentence"]
-    command += ["--metrics", "register", "register-of-all", "register-consistency"]
-    assert cli.main(command) == 2
-    assert "--register-language: de, es, fr, ru" in capsys.readouterr().err
-    command += ["--register-language", "de", "--register-labels", "labels.tsv"]
-    assert cli.main([*command, "--test", "documents", "--bootstrap-samples", "20"]) == 0
-    table = capsys.readouterr().out
-    assert "ref       100.00           100.00" in table and "register_labels:labels.tsv" in table

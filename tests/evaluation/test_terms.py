@@ -2,7 +2,6 @@
 
 import pytest
 
-from docnmt_fairseq import cli
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.evaluation.metrics import METRICS
 from docnmt_fairseq.evaluation.metrics.terms import TermOptions
@@ -82,13 +81,5 @@ def test_bad_glossaries(folder, rows, place):
     write(folder / "terms.tsv", rows)
     with pytest.raises(InputError, match=place):
         make()
-
-
-def test_command(folder, capsys):
-    for name, lines in (("src", SOURCE[0]), ("ref", ["Datei", "Dateisystem"]), ("out", ["Dateien", "nichts"])):
-        write(folder / name, [*lines, ""])
-    command = ["score", "--reference", "ref", "--source", "src", "--system", "a=out", "--level", "sentence"]
-    assert cli.main([*command, "--metrics", "terms"]) == 2
-    assert "--terms" in capsys.readouterr().err
-    assert cli.main([*command, "--terms", "terms.tsv"]) == 0
-    assert "terms:terms.tsv" in capsys.readouterr().out
+    with pytest.raises(InputError, match="--terms"):
+        METRICS["terms"](References(("ref",), [SOURCE], SOURCE, []), TermOptions())
