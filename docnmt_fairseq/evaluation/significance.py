@@ -9,7 +9,7 @@ documents does not.
 import logging
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar, Dict, Hashable, Mapping, Optional, Sequence, Tuple
+from typing import Any, ClassVar, Dict, Hashable, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -103,7 +103,7 @@ class DocumentBootstrap(SignificanceTest):
         outcomes = {}
         baseline = next(iter(systems))
         for name, score in scores.items():
-            details = {}
+            details: Dict[str, Any] = {}
             if name != baseline:
                 difference, differences = score - scores[baseline], resampled[name] - resampled[baseline]
                 extreme = np.abs(differences - differences.mean()) >= abs(difference)
@@ -133,7 +133,7 @@ class SegmentBootstrap(SignificanceTest):
             resampled[name] = np.array([metric.score(rows[draw].sum(0)) for draw in draws])
         outcomes = {}
         for name, score in scores.items():
-            details = {}
+            details: Dict[str, Any] = {}
             if name != baseline:
                 difference, differences = score - scores[baseline], np.abs(resampled[name] - resampled[baseline])
                 extreme = differences - differences.mean() > abs(difference)
@@ -207,7 +207,7 @@ def _p_value(extreme: np.ndarray) -> float:
     return (int(extreme.sum()) + 1) / (len(extreme) + 1)
 
 
-def _mean_and_margin(resampled: np.ndarray) -> Dict[str, float]:
+def _mean_and_margin(resampled: np.ndarray) -> Dict[str, Any]:
     from sacrebleu.significance import estimate_ci
 
     mean, margin = map(float, estimate_ci(resampled))

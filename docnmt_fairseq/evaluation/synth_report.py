@@ -38,7 +38,7 @@ def measure(cases: Sequence[Case], lines: Sequence[str]) -> Dict[str, Any]:
     groups: Dict[Tuple[str, int], List[bool]] = defaultdict(list)
     for case in cases:
         groups[case.kind, case.distance].append(is_correct(case, lines))
-    kinds, distances = (sorted({key[side] for key in groups}) for side in (0, 1))
+    kinds, distances = sorted({kind for kind, _ in groups}), sorted({distance for _, distance in groups})
     return {
         "overall": accuracy_of(groups.values()),
         "by_kind": {kind: accuracy_of(v for key, v in groups.items() if key[0] == kind) for kind in kinds},

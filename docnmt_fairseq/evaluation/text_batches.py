@@ -96,9 +96,9 @@ def _of_pieces(dataset: DocumentDataset, lines: List[int], max_tokens: int, only
             decoded = sample["decoded"].copy()
             decoded[np.flatnonzero(decoded)[~kept]] = False
             sample.update(decoded=decoded, ids=sample["ids"][kept])
-        sample: Sample = dataset.collater(samples)
+        collated: Sample = dataset.collater(samples)
         # As in training, target sentences before a piece are not visible.
         visible_targets = [
             0 if one["hidden"] is Hidden.ALL else place for one in samples for place in range(len(one["ids"]))
         ]
-        yield Batch(sample, sample["id"].tolist(), visible_targets)
+        yield Batch(collated, collated["id"].tolist(), visible_targets)

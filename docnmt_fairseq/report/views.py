@@ -77,8 +77,8 @@ class View:
 
 def mechanism_name(module: nn.Module) -> str:
     """Name of a mechanism in the registry, or of its class."""
-    names = {CONTEXT_MECHANISMS[name]: name for name in CONTEXT_MECHANISMS.names()}
-    return names.get(type(module), type(module).__name__)
+    names = (name for name in CONTEXT_MECHANISMS.names() if CONTEXT_MECHANISMS[name] is type(module))
+    return next(names, type(module).__name__)
 
 
 def views_of(model: nn.Module, inspection: Inspection) -> List[View]:

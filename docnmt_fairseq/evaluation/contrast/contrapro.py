@@ -13,7 +13,7 @@ from docnmt_fairseq.evaluation.contrast.items import (
     ItemDocument,
     checked,
     distance_group,
-    get,
+    item_errors,
     read_json,
 )
 
@@ -42,50 +42,53 @@ def read(
     Raises:
         InputError: invalid fields, or missing or different documents.
     """
-    entries = read_json(path, list)
-    wheres = [f"{path}: item {number}" for number in range(len(entries))]
-    errors = [get(entry, "errors", list, where) for entry, where in zip(entries, wheres)]
+    entries: List[Any] = read_json(path, list)
     if documents is not None:
-        contexts = _contexts_from_documents(documents, languages, sentences, entries, wheres)
+        contexts = _contexts_from_documents(documents, languages, sentences, entries)
     elif context is not None:
-        contexts = _contexts_from_files(context, languages, [1 + len(of_item) for of_item in errors])
+        with item_errors(str(path)):
+            contexts = _contexts_from_files(context, languages, [1 + len(entry["errors"]) for entry in entries])
     else:
         logger.warning(f"{path}: no --documents or --context-files; sentences are scored without context")
         contexts = iter([([], [])] * len(entries))
     items = []
-    for entry, where, of_item, (source, target) in zip(entries, wheres, errors, contexts):
-        false = [get(error, "contrastive", str, f"{where}, error {place}") for place, error in enumerate(of_item)]
-        current, true = (get(entry, f"{side} segment", str, where) for side in ("src", "ref"))
-        name = str(entry.get("document id", where))
-        document = ItemDocument(name, (*source, current), (*target, true))
-        candidates = tuple({len(source): text} for text in (true, *false))
-        pronoun, translated = (get(entry, f"{side} pronoun", str, where).lower() for side in ("src", "ref"))
-        attributes: Dict[str, Attribute] = {
-            "distance": distance_group(get(entry, "ante distance", int, where)),
-            "pronoun": translated,
-            "source pronoun and pronoun": f"{pronoun} - {translated}",
-        }
-        items.append(checked(ContrastItem(where, document, candidates, 0, attributes)))
+    for number, entry in enumerate(entries):
+        where = f"{path}: item {number}"
+        with item_errors(where):
+            source, target = next(contexts)
+            texts = [entry["ref segment"], *(error["contrastive"] for error in entry["errors"])]
+            document = ItemDocument(
+                str(entry.get("document id", where)), (*source, entry["src segment"]), (*target, texts[0])
+            )
+            candidates = tuple({len(source): text} for text in texts)
+            pronoun, translated = (entry[f"{side} pronoun"].lower() for side in ("src", "ref"))
+            attributes: Dict[str, Attribute] = {
+                "distance": distance_group(entry["ante distance"]),
+                "pronoun": translated,
+                "source pronoun and pronoun": f"{pronoun} - {translated}",
+            }
+            items.append(checked(ContrastItem(where, document, candidates, 0, attributes)))
     return items
 
 
 def _contexts_from_documents(
-    folder: Path, languages: Sequence[str], limit: int, entries: List[Any], wheres: List[str]
+    folder: Path, languages: Sequence[str], limit: int, entries: List[Any]
 ) -> Iterator[Context]:
     if not folder.is_dir():
         raise InputError(f"--documents {folder}: no such folder")
     paths = {path.name: path for path in sorted(folder.rglob(f"*.{languages[1]}"))}
-    last, source, target = "", [], []
-    for entry, where in zip(entries, wheres):
-        name, number = get(entry, "document id", str, where), get(entry, "segment id", int, where)
+    last = ""
+    source: List[str] = []
+    target: List[str] = []
+    for item, entry in enumerate(entries):
+        name, number, segment = (entry[field] for field in ("document id", "segment id", "src segment"))
         if name not in paths:
-            raise InputError(f"{where}: document {name} is not in {folder}")
+            raise InputError(f"item {item}: document {name} is not in {folder}")
         if name != last:
             last = name
             source, target = _read_parallel(str(paths[name]).removesuffix(languages[1]), languages)
-        segment = get(entry, "src segment", str, where)
         if not 1 <= number <= len(source) or "".join(source[number - 1].split()) != "".join(segment.split()):
-            raise InputError(f"{where}: line {number} of document {name} is not '{segment}'; another release?")
+            raise InputError(f"item {item}: line {number} of document {name} is not '{segment}'; another release?")
         start = max(0, number - 1 - limit) if limit else 0
         yield _without_empty(source[start : number - 1], target[start : number - 1])
 

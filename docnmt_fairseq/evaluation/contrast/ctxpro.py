@@ -18,7 +18,7 @@ from docnmt_fairseq.evaluation.contrast.items import (
     GenerationItem,
     ItemDocument,
     distance_group,
-    get,
+    item_errors,
     read_json,
 )
 from docnmt_fairseq.evaluation.contrast.scoring import Answer, EncodedDocuments
@@ -49,20 +49,19 @@ def read(path: Path, inputs: Optional[Path] = None) -> List[GenerationItem]:
     items = []
     for number, entry in enumerate(entries):
         where = f"{path}: item {number}"
-        current = get(entry, "src segment", str, where)
-        sentences = [current]
-        if lines is not None:
-            sentences = [sentence.strip() for sentence in lines[number].split(SEPARATOR) if sentence.strip()]
-            if not sentences or "".join(sentences[-1].split()) != "".join(current.split()):
-                raise InputError(f"{where}: field 'src segment' is not the last sentence of {inputs}:{number + 1}")
-        attributes: Dict[str, Attribute] = {"rule": get(entry, "rule", str, where)}
-        if entry.get("ante distance") is not None:
-            attributes["distance"] = distance_group(get(entry, "ante distance", int, where))
-        if entry.get("src pronoun") is not None:
-            attributes["source pronoun"] = get(entry, "src pronoun", str, where).lower()
-        document = ItemDocument(str(entry.get("document id", where)), tuple(sentences))
-        expected = get(entry, "expected", str, where)
-        items.append(GenerationItem(where, document, len(sentences) - 1, expected, attributes))
+        with item_errors(where):
+            sentences = [entry["src segment"]]
+            if lines is not None:
+                sentences = [sentence.strip() for sentence in lines[number].split(SEPARATOR) if sentence.strip()]
+                if not sentences or "".join(sentences[-1].split()) != "".join(entry["src segment"].split()):
+                    raise InputError(f"{where}: field 'src segment' is not the last sentence of {inputs}:{number + 1}")
+            attributes: Dict[str, Attribute] = {"rule": entry["rule"]}
+            if entry.get("ante distance") is not None:
+                attributes["distance"] = distance_group(entry["ante distance"])
+            if entry.get("src pronoun") is not None:
+                attributes["source pronoun"] = entry["src pronoun"].lower()
+            document = ItemDocument(str(entry.get("document id", where)), tuple(sentences))
+            items.append(GenerationItem(where, document, len(sentences) - 1, entry["expected"], attributes))
     return items
 
 

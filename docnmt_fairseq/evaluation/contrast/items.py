@@ -1,9 +1,10 @@
 """Items of contrastive test sets, and the JSON fields that readers take them from."""
 
 import logging
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, List, Mapping, Optional, Tuple, Type, TypeVar, Union
+from typing import Iterator, List, Mapping, Optional, Tuple, Type, TypeVar, Union
 
 from docnmt_fairseq.boundaries import is_boundary
 from docnmt_fairseq.corpus.files import read_lines
@@ -14,7 +15,6 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 Attribute = Union[int, str]
-TYPE_NAMES = {str: "text", int: "an integer", list: "a list", dict: "an object"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,22 +90,20 @@ def read_json(path: Path, kind: Type[T]) -> T:
     except ValueError as error:
         raise InputError(f"{path}: not JSON: {error}") from None
     if not isinstance(content, kind) or not content:
-        raise InputError(f"{path}: expected {TYPE_NAMES[kind]} of items")
+        raise InputError(f"{path}: expected a {kind.__name__} of items")
     return content
 
 
-def get(entry: Any, name: str, kind: Type[T], where: str) -> T:
-    """Field of a JSON object at a position of a file; raises :class:`InputError` if it is empty or of another type."""
-    value = entry.get(name) if isinstance(entry, Mapping) else None
-    if not isinstance(value, kind) or isinstance(value, bool) or (isinstance(value, str) and not value.strip()):
-        found = "is missing" if value is None else f"is {value!r}"
-        raise InputError(f"{where}: field '{name}' {found}; expected {TYPE_NAMES[kind]}")
-    return value
+@contextmanager
+def item_errors(where: str) -> Iterator[None]:
+    """Names the item in errors of missing or invalid fields.
 
-
-def get_texts(entry: Any, name: str, where: str, count: Optional[int] = None) -> List[str]:
-    """Field that is a list of ``count`` texts."""
-    values = get(entry, name, list, where)
-    if count not in (None, len(values)) or not all(isinstance(value, str) and value.strip() for value in values):
-        raise InputError(f"{where}: field '{name}' is {values!r}; expected {count or 'a list of'} texts")
-    return values
+    Raises:
+        InputError: instead of errors of Python.
+    """
+    try:
+        yield
+    except InputError:
+        raise
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+        raise InputError(f"{where}: missing or invalid field ({type(error).__name__}: {error})") from error

@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from typing import Dict, List, Sequence, Tuple, Union
+from typing import Dict, List, Mapping, Sequence, Tuple, Union
 
 from docnmt_fairseq.boundaries import is_boundary, levels_ended, paragraph_symbol
 from docnmt_fairseq.checkpoints import Ensemble
@@ -109,7 +109,7 @@ class EncodedDocuments:
 
 
 def _requests(
-    item: ContrastItem, candidate: Dict[int, str], texts: EncodedDocuments, decoder: ForcedDecoder
+    item: ContrastItem, candidate: Mapping[int, str], texts: EncodedDocuments, decoder: ForcedDecoder
 ) -> List[ScoringRequest]:
     """Requests for the sentences of a candidate, after the other sentences of the document's target."""
     document, limit = item.document, decoder.target_sentences
@@ -123,8 +123,9 @@ def _requests(
         before = [sentence for sentence in lines[:line] if not is_boundary(sentence)]
         *previous, target = texts.target([*last_of(before, limit), candidate[line]])
         place = texts.places[document, line]
-        for side, tokens, longest in zip(("source", "target"), (texts.source[place], target), decoder.longest):
-            if not 2 <= len(tokens) <= longest:
-                raise InputError(f"{item.name}: {len(tokens)} {side} tokens; the model takes 2 to {longest}")
+        sizes = (len(texts.source[place]), len(target))
+        for side, tokens, longest in zip(("source", "target"), sizes, decoder.longest):
+            if not 2 <= tokens <= longest:
+                raise InputError(f"{item.name}: {tokens} {side} tokens; the model takes 2 to {longest}")
         requests.append(ScoringRequest(place, target, tuple(previous)))
     return requests

@@ -7,7 +7,7 @@ from docnmt_fairseq.boundaries import levels_ended
 from docnmt_fairseq.corpus.files import read_lines
 from docnmt_fairseq.corpus.synth.cases import read_cases
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.evaluation.contrast.items import Attribute, ContrastItem, ItemDocument, checked, get, read_json
+from docnmt_fairseq.evaluation.contrast.items import Attribute, ContrastItem, ItemDocument, checked, read_json
 
 SUFFIX = ".phenomena.tsv"
 
@@ -23,7 +23,7 @@ def read(table: Path) -> List[ContrastItem]:
     """
     if not table.name.endswith(SUFFIX):
         raise InputError(f"--items {table}: expected SPLIT{SUFFIX} of docnmt synth")
-    options = get(read_json(table.parent / "lexicon.json", dict), "options", dict, "lexicon.json")
+    options = read_json(table.parent / "lexicon.json", dict)["options"]
     split = table.name[: -len(SUFFIX)]
     files = [table.parent / f"{split}.{options[f'{side}_lang']}" for side in ("source", "target")]
     source, target = (list(read_lines(file)) for file in files)

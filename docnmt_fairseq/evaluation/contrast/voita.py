@@ -9,8 +9,7 @@ from docnmt_fairseq.evaluation.contrast.items import (
     ContrastItem,
     ItemDocument,
     checked,
-    get,
-    get_texts,
+    item_errors,
     read_json,
 )
 
@@ -29,25 +28,20 @@ def read(path: Path) -> List[ContrastItem]:
     items = []
     for number, entry in enumerate(read_json(path, list)):
         where = f"{path}: item {number}"
-        source = _sentences(get(entry, "src", str, where))
-        candidates = [_sentences(candidate) for candidate in get_texts(entry, "dst", where)]
-        for place, candidate in enumerate(candidates):
-            if len(candidate) != len(source):
-                raise InputError(f"{where}: dst[{place}] has {len(candidate)} sentences, but src has {len(source)}")
-        right = get(entry, "true_ind", int, where)
-        if not 0 <= right < len(candidates):
-            raise InputError(f"{where}: field 'true_ind' is {right}, but there are {len(candidates)} candidates")
-        differing = [line for line, of_line in enumerate(zip(*candidates)) if len(set(of_line)) > 1]
-        last = len(source) - 1
-        judged = range(min(differing, default=last), last + 1)
-        document = ItemDocument(where, tuple(source), tuple(candidates[right]))
-        variants = tuple({line: candidate[line] for line in judged} for candidate in candidates)
-        attributes: Dict[str, Attribute] = {}
-        if "kind" in entry:
-            attributes["phenomenon"] = get(entry, "kind", str, where)
-        if "ctx_dist" in entry:
-            attributes["distance"] = get(entry, "ctx_dist", int, where)
-        items.append(checked(ContrastItem(where, document, variants, right, attributes)))
+        with item_errors(where):
+            source, candidates, right = _sentences(entry["src"]), list(map(_sentences, entry["dst"])), entry["true_ind"]
+            for place, candidate in enumerate(candidates):
+                if len(candidate) != len(source):
+                    raise InputError(f"{where}: dst[{place}] has {len(candidate)} sentences, but src has {len(source)}")
+            differing = [line for line, of_line in enumerate(zip(*candidates)) if len(set(of_line)) > 1]
+            last = len(source) - 1
+            judged = range(min(differing, default=last), last + 1)
+            document = ItemDocument(where, tuple(source), tuple(candidates[right]))
+            variants = tuple({line: candidate[line] for line in judged} for candidate in candidates)
+            attributes: Dict[str, Attribute] = {"phenomenon": entry["kind"]} if "kind" in entry else {}
+            if "ctx_dist" in entry:
+                attributes["distance"] = entry["ctx_dist"]
+            items.append(checked(ContrastItem(where, document, variants, right, attributes)))
     return items
 
 
