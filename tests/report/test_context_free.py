@@ -11,22 +11,17 @@ from docnmt_fairseq.layers.capture import ContextFreeIndicator, capture
 from docnmt_fairseq.report.context_free import indicators_of, section
 from docnmt_fairseq.report.inspection import dataset_of_lines, inspect
 from tests.support.decoding import stir
-from tests.support.toy import build
+from tests.support.toy import TINY, build
 
 TEXT = ["a b c", "d", "e e a", "b"]
-BAGS = [
-    "--decoder-context-attention",
-    "sentence-encodings",
-    "--sentence-encoder",
-    "ca-bsfe",
-    "--context-attention",
-    "conditional",
-]
 CUT = ["--max-document-sentences", "2", "--context-overlap", "1"]
-
-
+FEED_FORWARD = ["--feed-forward", "ca-nn", "--decoder-feed-forward", "ca-res"]
+BAGS = ["--decoder-context-attention", "sentence-encodings", "--sentence-encoder", "ca-bsfe"]
+BAGS += ["--context-attention", "conditional"]
 RNN = ["--encoder-cell", "ca-rnn", "--decoder-cell", "ca-rnn", "--decoder-layers", "2", "--attention-dim", "3"]
 RNN += ["--encoder-embed-dim", "4", "--encoder-hidden-size", "4", "--combination-attention", "ca-att"]
+TITLES = ["encoder layer 1: forwards", "encoder layer 1: backwards", "decoder: attention"]
+TITLES += ["decoder: attending recurrent cell", "decoder layer 1"]
 
 
 def found(data_bin, *options, **kinds):
@@ -36,43 +31,38 @@ def found(data_bin, *options, **kinds):
     return model, inspection, indicators_of(model, inspection)
 
 
-@pytest.mark.parametrize("cut", [[], CUT], ids=["whole", "in chunks"])
-def test_chi_of_every_layer_and_word(data_bin, cut):
-    _, inspection, layers = found(data_bin, "--feed-forward", "ca-nn", "--decoder-feed-forward", "ca-res", *cut)
-    titles = [layer.title for layer in layers]
-    assert titles[:2] == ["encoder layer 1: feed-forward", "encoder layer 2: feed-forward"]
-    assert titles[2:4] == ["decoder layer 1: feed-forward 1", "decoder layer 1: feed-forward 2"]
+@pytest.mark.parametrize(
+    "arch, tiny, options, titles",
+    [
+        (
+            "document_transformer",
+            TINY,
+            FEED_FORWARD,
+            ["encoder layer 1: feed-forward", "encoder layer 2: feed-forward"],
+        ),
+        ("document_transformer", TINY, [*FEED_FORWARD, *CUT], ["encoder layer 1: feed-forward"]),
+        ("document_rnn", RNN, [], TITLES),
+        ("document_rnn", RNN, [*CUT, "--extra-sources", "previous"], TITLES),
+    ],
+    ids=["transformer", "transformer in chunks", "rnn", "rnn in chunks"],
+)
+def test_chi_of_every_layer_and_word(data_bin, arch, tiny, options, titles):
+    _, inspection, layers = found(data_bin, *options, arch=arch, tiny=tiny)
+    assert [layer.title for layer in layers][: len(titles)] == titles
     words = {
         "source": sum(len(sentence.source) for sentence in inspection.sentences),
         "target": sum(len(sentence.translation) for sentence in inspection.sentences),
     }
     for layer in layers:
         assert layer.side == ("source" if layer.name.startswith("encoder") else "target")
-        assert sorted(layer.chi) == list(range(words[layer.side]))
+        assert sorted(layer.chi) == list(range(words[layer.side])) and min(layer.chi.values()) > 0
 
 
 def test_chi_of_sentence_encoders(data_bin):
     _, inspection, layers = found(data_bin, *BAGS)
-    assert {layer.title for layer in layers} == {
-        "encoder layer 2: context sentence encoder", "decoder layer 2: context sentence encoder"
-    }  # fmt: skip
-    assert {layer.side for layer in layers} == {"source"}
+    titles = {f"{side} layer 2: context sentence encoder" for side in ("encoder", "decoder")}
+    assert {layer.title for layer in layers} == titles and {layer.side for layer in layers} == {"source"}
     assert "translation: mean" not in section(layers, inspection)
-
-
-@pytest.mark.parametrize("more", [[], [*CUT, "--extra-sources", "previous"]], ids=" ".join)
-def test_chi_of_recurrent_models(data_bin, more):
-    _, inspection, layers = found(data_bin, *more, arch="document_rnn", tiny=RNN)
-    assert [layer.title for layer in layers] == [
-        "encoder layer 1: forwards", "encoder layer 1: backwards", "decoder: attention",
-        "decoder: attending recurrent cell", "decoder layer 1",
-    ]  # fmt: skip
-    words = {
-        "source": sum(len(sentence.source) for sentence in inspection.sentences),
-        "target": sum(len(sentence.translation) for sentence in inspection.sentences),
-    }
-    for layer in layers:
-        assert sorted(layer.chi) == list(range(words[layer.side])) and min(layer.chi.values()) > 0
 
 
 def test_words_without_context(data_bin):

@@ -75,52 +75,58 @@ def test_heat_maps_of_the_selected_layer(page, data_bin, tmp_path):
     assert found.run(cells) != before
 
 
-def test_right_to_left_text(tmp_path):
-    hebrew, english = ["\u05d0\u05d1", "\u05d2\u05d3", "\u05d4\u05d5", "</s>"], ["a", "b", "c", "</s>"]
-    entries = {word: [[(0, 1.0)]] for word in range(8)}
-    views = [View(f"{side}.layers.0.context", "x", side_of, side_of, 1, {RELEVANCE: entries})
-             for side, side_of in (("encoder", "source"), ("decoder", "target"))]  # fmt: skip
-    sentences = [InspectedSentence(0, 0, hebrew, english, hebrew[1:]), InspectedSentence(1, 0, english, hebrew)]
-    (tmp_path / "page.html").write_text(Page("x", {}, Inspection(sentences, []), views).to_html(), encoding="utf-8")
+@pytest.fixture
+def opened(tmp_path):
+    """Returns a function that opens a page of sentences and views."""
     browser = Browser()
-    try:
+
+    def shown(sentences, views):
+        html = Page("x", {}, Inspection(sentences, []), views).to_html()
+        (tmp_path / "page.html").write_text(html, encoding="utf-8")
         browser.open((tmp_path / "page.html").as_uri())
-        left = "[...document.querySelectorAll(arguments[0])].map((word) => word.getBoundingClientRect().left)"
-        for place, side in enumerate(("source", "translation")):
-            for row in (1, 2):
-                words = browser.run(f"return {left}", f"#s{row} .{side} .w")
-                assert len(words) == 4 and words == sorted(words, reverse=(row == 1) == (place == 0)), (row, side)
-        direction = "getComputedStyle(document.querySelector(arguments[0])).direction"
-        assert browser.run(f"return {direction}", "#s1 .reference span") == "rtl"
-        for row, forward in ((1, LEFT), (2, RIGHT)):
-            browser.run("document.querySelector(arguments[0]).focus()", f"#s{row} .source .w")
-            browser.press(forward)
-            assert browser.run("return document.activeElement.textContent") == sentences[row - 1].source[1]
+        return browser
+
+    try:
+        yield shown
         assert browser.complaints() == []
     finally:
         browser.close()
 
 
-def test_selection_is_kept_when_the_mouse_passes_the_other_side(tmp_path):
+def test_right_to_left_text(opened):
+    hebrew, english = ["\u05d0\u05d1", "\u05d2\u05d3", "\u05d4\u05d5", "</s>"], ["a", "b", "c", "</s>"]
+    entries = {word: [[(0, 1.0)]] for word in range(8)}
+    views = [View(f"{side}.layers.0.context", "x", side_of, side_of, 1, {RELEVANCE: entries})
+             for side, side_of in (("encoder", "source"), ("decoder", "target"))]  # fmt: skip
+    sentences = [InspectedSentence(0, 0, hebrew, english, hebrew[1:]), InspectedSentence(1, 0, english, hebrew)]
+    browser = opened(sentences, views)
+    left = "[...document.querySelectorAll(arguments[0])].map((word) => word.getBoundingClientRect().left)"
+    for place, side in enumerate(("source", "translation")):
+        for row in (1, 2):
+            words = browser.run(f"return {left}", f"#s{row} .{side} .w")
+            assert len(words) == 4 and words == sorted(words, reverse=(row == 1) == (place == 0)), (row, side)
+    direction = "getComputedStyle(document.querySelector(arguments[0])).direction"
+    assert browser.run(f"return {direction}", "#s1 .reference span") == "rtl"
+    for row, forward in ((1, LEFT), (2, RIGHT)):
+        browser.run("document.querySelector(arguments[0]).focus()", f"#s{row} .source .w")
+        browser.press(forward)
+        assert browser.run("return document.activeElement.textContent") == sentences[row - 1].source[1]
+
+
+def test_selection_is_kept_when_the_mouse_passes_the_other_side(opened):
     tokens = ["a", "b", "</s>"]
     entries = {word: [[(0, 1.0)], [(1, 1.0)]] for word in range(6)}
     sides = ("encoder.layers.0", "source"), ("encoder.layers.1", "source"), ("decoder.layers.0", "target")
     views = [View(f"{part}.context", "x", side, side, 2, {RELEVANCE: entries}) for part, side in sides]
     views[2].heads = 1
-    sentences = [InspectedSentence(number, 0, tokens, tokens) for number in range(2)]
-    (tmp_path / "page.html").write_text(Page("x", {}, Inspection(sentences, []), views).to_html(), encoding="utf-8")
-    browser = Browser()
-    try:
-        browser.open((tmp_path / "page.html").as_uri())
-        browser.click("#s1 .source .w")
-        choose = "const [name, value] = arguments, one = document.getElementById(name); one.value = value;"
-        for name, value in (("view", "1"), ("head", "1")):
-            browser.run(f"{choose} one.dispatchEvent(new Event('change'))", name, value)
-        chosen = "return ['view', 'head', 'measure'].map((name) => document.getElementById(name).value)"
-        before = browser.run(chosen)
-        browser.point("#s2 .translation .w")
-        assert browser.run(chosen)[:2] == ["2", "all"]
-        browser.point("h1")
-        assert browser.run(chosen) == before == ["1", "1", RELEVANCE]
-    finally:
-        browser.close()
+    browser = opened([InspectedSentence(number, 0, tokens, tokens) for number in range(2)], views)
+    browser.click("#s1 .source .w")
+    choose = "const [name, value] = arguments, one = document.getElementById(name); one.value = value;"
+    for name, value in (("view", "1"), ("head", "1")):
+        browser.run(f"{choose} one.dispatchEvent(new Event('change'))", name, value)
+    chosen = "return ['view', 'head', 'measure'].map((name) => document.getElementById(name).value)"
+    before = browser.run(chosen)
+    browser.point("#s2 .translation .w")
+    assert browser.run(chosen)[:2] == ["2", "all"]
+    browser.point("h1")
+    assert browser.run(chosen) == before == ["1", "1", RELEVANCE]

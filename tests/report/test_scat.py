@@ -15,6 +15,7 @@ from docnmt_fairseq.report.scat import read_scat
 from tests.support.documents import write_lines
 from tests.support.toy import build
 
+CONDITIONAL = ["--context-attention", "conditional", "--context-top-t", "1"]
 TOKENS = TextCodec(Path("."), tokenized=True)
 CONTEXT = [
     "A  <hon>b<hoff>  c. D e... still e! B a.",  # complete
@@ -83,10 +84,7 @@ class LanguageCodec(TextCodec):
     "begin, codec", [([], TOKENS), (["e"], LanguageCodec(Path("."), tokenized=True))], ids=["plain", "of a language"]
 )
 def test_agreement_equals_the_mechanism(data_bin, prefix, begin, codec):
-    of, scat = (
-        trained(data_bin, "--context-attention", "conditional", "--context-top-t", "1"),
-        read_scat(prefix, "src", "t"),
-    )
+    of, scat = trained(data_bin, *CONDITIONAL), read_scat(prefix, "src", "t")
     agreement = measure(of, scat, codec)
     assert (agreement.cases, agreement.own, agreement.long) == (2, 1, 0)
     ((title, figures),) = agreement.figures.items()
@@ -115,18 +113,15 @@ def test_agreement_equals_the_mechanism(data_bin, prefix, begin, codec):
     assert html.count("<svg") == 3 and "3 examples, 2 pairs" in html
 
 
-def test_agreement_without_selection(data_bin, prefix):
-    of = trained(data_bin, "--context-attention", "tree", "--context-top-t", "0")
-    figures = measure(of, read_scat(prefix, "src", "t"), TOKENS).figures["encoder layer 2: tree"][SELECTED]
-    assert figures.by_head.tolist() == [1, 1] and figures.chance == [1, 1]
-
-
 def test_mechanisms_without_selection(data_bin, prefix):
+    scat = read_scat(prefix, "src", "t")
+    of = trained(data_bin, "--context-attention", "tree", "--context-top-t", "0")
+    figures = measure(of, scat, TOKENS).figures["encoder layer 2: tree"][SELECTED]
+    assert figures.by_head.tolist() == [1, 1] and figures.chance == [1, 1]
     of = trained(data_bin, "--context-attention", "sentence-encodings")
-    (figures,) = measure(of, read_scat(prefix, "src", "t"), TOKENS).figures.values()
+    (figures,) = measure(of, scat, TOKENS).figures.values()
     assert set(figures) == {ON_SENTENCES}
-    (bare,) = (measure(trained(data_bin), read_scat(prefix, "src", "t"), TOKENS).figures,)
-    assert bare == {}
+    assert measure(trained(data_bin), scat, TOKENS).figures == {}
 
 
 class Codec:
