@@ -47,7 +47,7 @@ class Shares:
 
     @property
     def independent(self) -> bool:
-        """Whether the shares are not a distribution over the sources."""
+        """True if the shares are not a distribution over the sources."""
         return float(self.mean.sum(1).max()) > 1.01
 
 

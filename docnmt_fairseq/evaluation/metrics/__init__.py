@@ -1,4 +1,4 @@
-"""Metrics by name, a class each in a file of its own."""
+"""Metrics by name, one file per metric or family of metrics."""
 
 from docnmt_fairseq.evaluation.metrics.base import METRICS, Metric, MetricOptions
 from docnmt_fairseq.registry import import_folder
