@@ -8,8 +8,8 @@ documents does not.
 
 import logging
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
-from typing import Any, ClassVar, Dict, Hashable, Mapping, Optional, Sequence, Tuple
+from dataclasses import dataclass, replace
+from typing import Any, Callable, ClassVar, Dict, Hashable, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -100,16 +100,13 @@ class DocumentBootstrap(SignificanceTest):
             sums = np.add.reduceat(np.array(statistics, dtype=np.float64), starts, axis=0)  # [documents, sums]
             scores[name] = metric.score(sums.sum(0).tolist())
             resampled[name] = np.array([metric.score(row) for row in (draws @ sums).tolist()])
-        outcomes = {}
-        baseline = next(iter(systems))
-        for name, score in scores.items():
-            details: Dict[str, Any] = {}
-            if name != baseline:
-                difference, differences = score - scores[baseline], resampled[name] - resampled[baseline]
-                extreme = np.abs(differences - differences.mean()) >= abs(difference)
-                low, high = map(float, np.quantile(differences, (0.025, 0.975)))
-                details = {"difference": difference, "p_value": _p_value(extreme), "difference_interval": (low, high)}
-            outcomes[name] = Outcome(score, **details, **_mean_and_margin(resampled[name]))
+
+        def judge(differences: np.ndarray, difference: float) -> Dict[str, Any]:
+            extreme = np.abs(differences - differences.mean()) >= abs(difference)
+            low, high = map(float, np.quantile(differences, (0.025, 0.975)))
+            return {"p_value": _p_value(extreme), "difference_interval": (low, high)}
+
+        outcomes = _paired_outcomes(scores, resampled, judge)
         return Comparison(samples, metric.signature(bs=samples, seed=seed, resampled="documents"), outcomes)
 
 
@@ -124,21 +121,18 @@ class SegmentBootstrap(SignificanceTest):
     def compare(self, metric: Metric, systems: Mapping[str, Statistics], samples: int, seed: int) -> Comparison:
         """Resamples segments."""
         scores = {name: float(metric.corpus_score(statistics)) for name, statistics in systems.items()}
-        baseline = next(iter(systems))
-        segments = len(systems[baseline])
+        segments = len(next(iter(systems.values())))
         draws = np.random.default_rng(seed).choice(segments, size=(samples, segments), replace=True)
         resampled = {}
         for name, statistics in systems.items():
             rows = np.array(statistics, dtype="float32")  # as in sacreBLEU
             resampled[name] = np.array([metric.score(rows[draw].sum(0)) for draw in draws])
-        outcomes = {}
-        for name, score in scores.items():
-            details: Dict[str, Any] = {}
-            if name != baseline:
-                difference, differences = score - scores[baseline], np.abs(resampled[name] - resampled[baseline])
-                extreme = differences - differences.mean() > abs(difference)
-                details = {"difference": difference, "p_value": _p_value(extreme) if difference else 1.0}
-            outcomes[name] = Outcome(score, **details, **_mean_and_margin(resampled[name]))
+
+        def judge(differences: np.ndarray, difference: float) -> Dict[str, Any]:
+            sizes = np.abs(differences)
+            return {"p_value": _p_value(sizes - sizes.mean() > abs(difference)) if difference else 1.0}
+
+        outcomes = _paired_outcomes(scores, resampled, judge)
         return Comparison(samples, metric.signature(seed=seed, bs=samples), outcomes)
 
 
@@ -207,11 +201,23 @@ def _p_value(extreme: np.ndarray) -> float:
     return (int(extreme.sum()) + 1) / (len(extreme) + 1)
 
 
-def _mean_and_margin(resampled: np.ndarray) -> Dict[str, Any]:
+def _paired_outcomes(
+    scores: Dict[str, float],
+    resampled: Dict[str, np.ndarray],
+    judge: Callable[[np.ndarray, float], Dict[str, Any]],
+) -> Dict[str, Outcome]:
+    """Outcomes of a paired bootstrap; ``judge`` takes the resampled differences and the observed one."""
     from sacrebleu.significance import estimate_ci
 
-    mean, margin = map(float, estimate_ci(resampled))
-    return {"mean": mean, "margin": margin}
+    baseline, outcomes = next(iter(scores)), {}
+    for name, score in scores.items():
+        mean, margin = map(float, estimate_ci(resampled[name]))
+        outcomes[name] = Outcome(score, mean=mean, margin=margin)
+        if name != baseline:
+            difference = score - scores[baseline]
+            judged = judge(resampled[name] - resampled[baseline], difference)
+            outcomes[name] = replace(outcomes[name], difference=difference, **judged)
+    return outcomes
 
 
 _DEFAULTS = ", ".join(f"{name} {TESTS[name].samples:,}" for name in TESTS.names() if name != "signs")
