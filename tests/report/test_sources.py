@@ -146,4 +146,4 @@ def test_command_with_texts_and_features(data_bin, tmp_path, capsys, arch):
     assert (tmp_path / "w.png").read_bytes().startswith(PNG)
     write_lines(tmp_path / "text", ["a b"])
     assert report("--input", str(tmp_path / "text")) == 2
-    assert "needs text:mt, features:image for every line" in capsys.readouterr().err
+    assert "needs text:mt, features:image" in capsys.readouterr().err
