@@ -32,6 +32,7 @@ EXPLICIT: set = {
     "embedding",
     "evaluation",
     "fairseq_patches",
+    "hub",
     "layers",
     "models",
     "multisource",

@@ -7,6 +7,7 @@ are hidden.
 
 import argparse
 import importlib
+import io
 import logging
 import pkgutil
 import sys
@@ -15,7 +16,7 @@ from types import ModuleType
 from typing import Dict, Iterable, Iterator, List, Optional, Tuple
 
 from docnmt_fairseq import __version__
-from docnmt_fairseq.cli._output import Parser, check_output, checked_standard_output, one_line_interruption
+from docnmt_fairseq.cli._output import Parser, check_output, one_line_interruption
 from docnmt_fairseq.cli._user_dir import USER_DIR, import_leading_user_dir
 from docnmt_fairseq.errors import InputError
 
@@ -91,7 +92,9 @@ def main(argv: Optional[List[str]] = None) -> int:
         return 2
     args.arguments = argv
     try:
-        with only_warnings(args.quiet), checked_standard_output():
+        if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
+            sys.stdout.reconfigure(errors="surrogateescape")  # names of files that are not UTF-8
+        with only_warnings(args.quiet):
             check_output(args)
             return args.run(args) or 0
     except (InputError, OSError) as error:

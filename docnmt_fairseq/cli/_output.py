@@ -1,12 +1,11 @@
-"""Output of commands: names of files on the command line, standard output, interruption."""
+"""Output of commands: names of files on the command line, interruption."""
 
 import argparse
 import contextlib
-import io
 import os
 import sys
 from pathlib import Path
-from typing import Any, Iterator, TextIO
+from typing import Any, Iterator
 
 from docnmt_fairseq.errors import InputError
 
@@ -49,54 +48,6 @@ def _files(value: object) -> Iterator[Path]:
         yield value
     elif isinstance(value, str) and "=" in value:
         yield Path(value.partition("=")[2])
-
-
-class _StandardOutput:
-    """Standard output that raises :class:`InputError` if it cannot be written."""
-
-    def __init__(self, stream: TextIO):
-        self._stream = stream
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._stream, name)
-
-    def write(self, text: str) -> int:
-        """Writes text."""
-        with self._errors():
-            return self._stream.write(text)
-
-    def flush(self) -> None:
-        """Writes buffered text."""
-        with self._errors():
-            self._stream.flush()
-
-    @contextlib.contextmanager
-    def _errors(self) -> Iterator[None]:
-        try:
-            yield
-        except UnicodeEncodeError as error:
-            character = error.object[error.start]
-            raise InputError(
-                f"standard output: {error.encoding} cannot encode {character!a}; set PYTHONIOENCODING=utf-8"
-            ) from error
-        except OSError as error:
-            with contextlib.suppress(OSError, io.UnsupportedOperation):  # Python would flush again at exit
-                os.dup2(os.open(os.devnull, os.O_WRONLY), self._stream.fileno())
-            raise InputError(f"standard output: cannot be written: {error.strerror}") from error
-
-
-@contextlib.contextmanager
-def checked_standard_output() -> Iterator[None]:
-    """Raises :class:`InputError` if text that is printed inside the block cannot be written."""
-    stream = sys.stdout
-    if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
-        stream.reconfigure(errors="surrogateescape")  # names of files that are not UTF-8
-    sys.stdout = output = _StandardOutput(stream)
-    try:
-        yield
-        output.flush()
-    finally:
-        sys.stdout = stream
 
 
 @contextlib.contextmanager

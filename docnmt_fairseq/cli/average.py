@@ -5,7 +5,7 @@ from pathlib import Path
 
 from docnmt_fairseq.cli._output import check_output
 
-HELP = "one model whose parameters are the means of those of several checkpoints of a training"
+HELP = "average the parameters of several checkpoints of a training"
 QUIET = ("fairseq",)
 EXAMPLES = """examples:
   docnmt average work/document --last 5 --output work/document/average.pt
@@ -13,19 +13,23 @@ EXAMPLES = """examples:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds the checkpoints and what becomes of them."""
+    """Adds checkpoints and output."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = EXAMPLES
     parser.add_argument(
-        "paths", type=Path, nargs="+", metavar="CHECKPOINT", help="of one training; with --last its --save-dir"
+        "paths",
+        type=Path,
+        nargs="+",
+        metavar="CHECKPOINT",
+        help="checkpoints of one training; with --last its --save-dir",
     )
-    parser.add_argument("--last", type=int, metavar="N", help="the last N checkpoints that a folder has")
-    parser.add_argument("--output", required=True, type=Path, metavar="FILE", help="the checkpoint to write")
-    parser.add_argument("--force", action="store_true", help="replace a file that is there already")
+    parser.add_argument("--last", type=int, metavar="N", help="average the last N checkpoints of a folder")
+    parser.add_argument("--output", required=True, type=Path, metavar="FILE", help="output checkpoint")
+    parser.add_argument("--force", action="store_true", help="replace an existing file")
 
 
 def run(args: argparse.Namespace) -> None:
-    """Averages, and prints of what."""
+    """Averages the checkpoints and prints their names."""
     from docnmt_fairseq.errors import InputError
     from docnmt_fairseq.hub.average import average, last_checkpoints
 
@@ -35,6 +39,6 @@ def run(args: argparse.Namespace) -> None:
         args.paths = last_checkpoints(args.paths[0], args.last)
         check_output(args)
     if args.output.exists() and not args.force:
-        raise InputError(f"--output {args.output}: is there already; --force replaces it")
+        raise InputError(f"--output {args.output}: exists; use --force to replace it")
     average(args.paths, args.output)
     print(f"{args.output}: {len(args.paths)} checkpoints, {' '.join(path.name for path in args.paths)}")

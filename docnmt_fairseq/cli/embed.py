@@ -4,14 +4,15 @@ Text is delimited: one sentence per line, tokens separated by spaces.
 """
 
 import argparse
-import math
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+from docnmt_fairseq.cli._options import add_fields, given
+from docnmt_fairseq.embedding.settings import Settings
 from docnmt_fairseq.errors import InputError
 
 HELP = "sentence vectors (CA-SEM, SIF, average); similar sentences as context"
-METHOD_OPTIONS = {"iterations": ("ca-sem", "ca-sem-sensitive"), "smoothing": ("sif",)}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -74,23 +75,7 @@ def _add_fit(parser: argparse.ArgumentParser) -> None:
     vectors.add_argument("--data", type=Path, metavar="DIR", help="data-bin of --path")
     parser.add_argument("--corpus", required=True, nargs="+", type=Path, metavar="FILE", help="delimited text")
     parser.add_argument("--output", required=True, type=Path, metavar="FILE", help="output file, .npz")
-    parser.add_argument(
-        "--method", default="ca-sem", choices=("ca-sem", "ca-sem-sensitive", "sif", "average"),
-        help="ca-sem: context-aware re-embedding (default); ca-sem-sensitive: its context-sensitive part; sif: smooth "
-        "inverse frequency without the first component; average of the word vectors",
-    )  # fmt: skip
-    parser.add_argument(
-        "--iterations", type=int, metavar="N", help="maximum number of iterations of ca-sem (default: 100)"
-    )
-    parser.add_argument("--smoothing", type=float, metavar="A", help="a of sif, a / (a + p(w)) (default: 0.001)")
-    parser.add_argument("--lowercase", action="store_true", help="lowercase text before looking it up")
-    parser.add_argument(
-        "--phrases", action="store_true",
-        help="words that contain _ or spaces are phrases: text is segmented into the fewest words and phrases",
-    )  # fmt: skip
-    parser.add_argument(
-        "--remove-bpe", metavar="KIND", help="join the subwords of text and data-bins, e.g. sentencepiece or '@@ '"
-    )
+    add_fields(parser, Settings)
     parser.set_defaults(act=_fit)
 
 
@@ -100,32 +85,20 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _fit(args: argparse.Namespace) -> None:
-    from docnmt_fairseq.embedding.model import Settings, fit
+    from docnmt_fairseq.corpus.subwords import join_subwords
+    from docnmt_fairseq.embedding.model import fit
     from docnmt_fairseq.embedding.word_vectors import read_checkpoint_vectors, read_text_vectors
 
     if (args.vectors is None) == (args.path is None) or (args.data is None) != (args.path is None):
         raise InputError("give --vectors, or --path with its --data")
-    if args.iterations is not None and args.iterations < 1:
-        raise InputError(f"--iterations {args.iterations}: at least 1")
-    if args.smoothing is not None and not 0 < args.smoothing < math.inf:
-        raise InputError(f"--smoothing {args.smoothing}: must be greater than 0 and finite")
-    for name, methods in METHOD_OPTIONS.items():
-        if getattr(args, name) is not None and args.method not in methods:
-            raise InputError(f"--{name}: only for --method {', '.join(methods)}")
     if args.remove_bpe is not None:
-        from docnmt_fairseq.corpus.subwords import join_subwords
-
         try:
             join_subwords("", args.remove_bpe)
         except NotImplementedError:
             raise InputError(f"--remove-bpe {args.remove_bpe}: unknown to fairseq") from None
-    if args.vectors is not None:
-        word_vectors = read_text_vectors(args.vectors)
-    else:
-        word_vectors = read_checkpoint_vectors(args.path, args.data)
-    of_method = {name: getattr(args, name) for name in METHOD_OPTIONS if getattr(args, name) is not None}
-    reading = {"lowercase": args.lowercase, "phrases": args.phrases, "remove_bpe": args.remove_bpe}
-    fit(word_vectors, args.corpus, Settings(args.method, **of_method, **reading)).save(args.output)
+    settings = Settings(**given(args, Settings))
+    found = read_checkpoint_vectors(args.path, args.data) if args.vectors is None else read_text_vectors(args.vectors)
+    fit(found, args.corpus, settings).save(args.output)
     print(args.output)
 
 
@@ -159,7 +132,8 @@ def _neighbours(args: argparse.Namespace) -> None:
 
     if not 1 <= args.sentences <= 1000:
         raise InputError(f"--sentences {args.sentences}: 1 to 1,000")
-    embedding = SentenceEmbedding.load(args.model).with_neighbours(args.sentences)
+    embedding = SentenceEmbedding.load(args.model)
+    embedding = replace(embedding, settings=replace(embedding.settings, neighbours=args.sentences))
     for folder in args.data:
         sentences = write_neighbours(folder, embedding, args.language, args.unmarked_corpus)
         print(f"{folder}: {sentences:,} sentences")

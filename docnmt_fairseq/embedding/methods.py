@@ -1,7 +1,7 @@
 """Methods for sentence vectors: context-aware re-embedding (CA-SEM), average, smooth inverse frequency (SIF)."""
 
 import logging
-from typing import Callable, Dict, Iterator, NamedTuple, Tuple, Type
+from typing import Callable, Dict, Iterator, Tuple, Type
 
 import numpy as np
 import torch
@@ -15,8 +15,10 @@ Means = Callable[[np.ndarray], Iterator[np.ndarray]]  # from a word table to the
 logger = logging.getLogger(__name__)
 
 
-class Method:
-    """Contract: a sentence vector is the sum of the contributions of its words, post-processed by :meth:`finish`.
+class Average:
+    """Mean of the word vectors, zero for unknown words (Wieting et al. 2016); base class of the methods.
+
+    A sentence vector is the sum of the contributions of its words, post-processed by :meth:`finish`.
 
     Args:
         iterations: maximum number of iterations of ``ca-sem``.
@@ -27,65 +29,21 @@ class Method:
         self.iterations, self.smoothing = iterations, smoothing
 
     def fit(self, vectors: np.ndarray, counts: np.ndarray, means: Means) -> np.ndarray:
-        """Fits one vector [d] on a corpus.
+        """Fits one vector [d] on a corpus; here zero.
 
         Args:
             vectors: [V, d] float32.
             counts: [V] word counts, not all 0.
             means: computes the means of the corpus's sentences from a table of word contributions.
         """
-        raise NotImplementedError
-
-    def table(self, vectors: np.ndarray, counts: np.ndarray, learnt: np.ndarray) -> np.ndarray:
-        """Returns the contribution of each word, [V + 1, d] float32; the last row is for unknown words."""
-        raise NotImplementedError
-
-    def finish(self, sums: np.ndarray, lengths: np.ndarray, learnt: np.ndarray) -> np.ndarray:
-        """Returns sentence vectors [S, d] from sums [S, d] over ``lengths`` [S] words."""
-        raise NotImplementedError
-
-
-class Reembedding(Method):
-    """CA-SEM: Σ χ v_0 + (1 − χ) w′ ([Z] eq. 18); for unknown words w′ = v_0 and χ = 1."""
-
-    def fit(self, vectors: np.ndarray, counts: np.ndarray, means: Means) -> np.ndarray:
-        """Fits v_0."""
-        return fit_context_vector(vectors, counts, self.iterations)[0].astype(np.float32)
-
-    def table(self, vectors: np.ndarray, counts: np.ndarray, learnt: np.ndarray) -> np.ndarray:
-        """Returns χ v_0 + (1 − χ) w′ of each word, and v_0."""
-        return np.concatenate([reembed(vectors, learnt).numpy(), learnt[None]])
-
-    def finish(self, sums: np.ndarray, lengths: np.ndarray, learnt: np.ndarray) -> np.ndarray:
-        """Returns the sums."""
-        return sums
-
-
-class SensitivePart(Reembedding):
-    """Context-sensitive part of CA-SEM: Σ (1 − χ) w′, zero for unknown words.
-
-    [Z] calls eq. 18 "the context-sensitive part of Eq. 14", but as printed it is all of eq. 14 and hardly differs from
-    the sum of the word vectors, since χ v_0 + (1 − χ) w′ is fitted to w.
-    """
-
-    def table(self, vectors: np.ndarray, counts: np.ndarray, learnt: np.ndarray) -> np.ndarray:
-        """Returns (1 − χ) w′ of each word, and zero."""
-        return np.concatenate([reembed(vectors, learnt, sensitive_only=True).numpy(), np.zeros_like(learnt)[None]])
-
-
-class Average(Method):
-    """Mean of the word vectors, zero for unknown words (Wieting et al. 2016)."""
-
-    def fit(self, vectors: np.ndarray, counts: np.ndarray, means: Means) -> np.ndarray:
-        """Returns zero."""
         return np.zeros(vectors.shape[1], dtype=np.float32)
 
     def table(self, vectors: np.ndarray, counts: np.ndarray, learnt: np.ndarray) -> np.ndarray:
-        """Returns the vectors, and zero."""
+        """Returns the contribution of each word, [V + 1, d] float32; the last row is for unknown words."""
         return np.concatenate([vectors, np.zeros_like(vectors[:1])])
 
     def finish(self, sums: np.ndarray, lengths: np.ndarray, learnt: np.ndarray) -> np.ndarray:
-        """Returns the means."""
+        """Returns sentence vectors [S, d] from sums [S, d] over ``lengths`` [S] words."""
         return sums / np.maximum(lengths, 1)[:, None].astype(sums.dtype)
 
 
@@ -121,7 +79,35 @@ class SmoothInverseFrequency(Average):
         return means - np.outer(along, learnt)
 
 
-METHODS: Dict[str, Type[Method]] = {
+class Reembedding(Average):
+    """CA-SEM: Σ χ v_0 + (1 − χ) w′ ([Z] eq. 18); for unknown words w′ = v_0 and χ = 1."""
+
+    def fit(self, vectors: np.ndarray, counts: np.ndarray, means: Means) -> np.ndarray:
+        """Fits v_0."""
+        return fit_context_vector(vectors, counts, self.iterations)[0].astype(np.float32)
+
+    def table(self, vectors: np.ndarray, counts: np.ndarray, learnt: np.ndarray) -> np.ndarray:
+        """Returns χ v_0 + (1 − χ) w′ of each word, and v_0."""
+        return np.concatenate([reembed(vectors, learnt).numpy(), learnt[None]])
+
+    def finish(self, sums: np.ndarray, lengths: np.ndarray, learnt: np.ndarray) -> np.ndarray:
+        """Returns the sums."""
+        return sums
+
+
+class SensitivePart(Reembedding):
+    """Context-sensitive part of CA-SEM: Σ (1 − χ) w′, zero for unknown words.
+
+    [Z] calls eq. 18 "the context-sensitive part of Eq. 14", but as printed it is all of eq. 14 and hardly differs from
+    the sum of the word vectors, since χ v_0 + (1 − χ) w′ is fitted to w.
+    """
+
+    def table(self, vectors: np.ndarray, counts: np.ndarray, learnt: np.ndarray) -> np.ndarray:
+        """Returns (1 − χ) w′ of each word, and zero."""
+        return np.concatenate([reembed(vectors, learnt, sensitive_only=True).numpy(), np.zeros_like(learnt)[None]])
+
+
+METHODS: Dict[str, Type[Average]] = {
     "ca-sem": Reembedding,
     "ca-sem-sensitive": SensitivePart,
     "sif": SmoothInverseFrequency,
@@ -132,31 +118,21 @@ METHODS: Dict[str, Type[Method]] = {
 # --- Context-aware re-embedding ([Z] sec. 3.1.1-3.1.2, alg. 1) ---
 
 
-class Decomposition(NamedTuple):
-    """Decomposition of word vectors for a v_0, with u = v_0 / |v_0|.
-
-    Attributes:
-        along: a = w·u, [V].
-        across: |w′|² of w′ = w − a u, [V].
-        chi: χ, [V]: position between w′ (0) and v_0 (1) of the point closest to w.
-    """
-
-    along: np.ndarray
-    across: np.ndarray
-    chi: np.ndarray
-
-
-def decompose(vectors: np.ndarray, v_0: np.ndarray) -> Decomposition:
+def decompose(vectors: np.ndarray, v_0: np.ndarray) -> Tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Returns the optimal decomposition for v_0: χ = a |v_0| / (|v_0|² + |w′|²), clipped to [0, 1] (alg. 1, step 1).
 
     Args:
         vectors: w, [V, d].
-        v_0: [d], not zero.
+        v_0: [d], not zero; u = v_0 / |v_0|.
+
+    Returns:
+        a = w·u, |w′|² of w′ = w − a u, and χ, each [V]; χ is the position between w′ (0) and v_0 (1) of the point
+        closest to w.
     """
     length = np.linalg.norm(v_0)
     along = vectors @ (v_0 / length)
     across = np.maximum(np.einsum("vd,vd->v", vectors, vectors) - along**2, 0)
-    return Decomposition(along, across, np.clip(along * length / (length**2 + across), 0, 1))
+    return along, across, np.clip(along * length / (length**2 + across), 0, 1)
 
 
 def energy_and_minimum(vectors: np.ndarray, counts: np.ndarray, v_0: np.ndarray) -> Tuple[float, np.ndarray]:

@@ -3,11 +3,11 @@
 import io
 import json
 import logging
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import Iterator, List, Optional, Sequence
+from typing import Iterator, List, Sequence
 
 import numpy as np
 import torch
@@ -15,7 +15,8 @@ import torch.nn.functional as F
 
 from docnmt_fairseq.boundaries import is_boundary
 from docnmt_fairseq.corpus.files import npy_on_disk, read_lines, refuse_streams
-from docnmt_fairseq.embedding.methods import METHODS, Method
+from docnmt_fairseq.embedding.methods import METHODS, Average
+from docnmt_fairseq.embedding.settings import Settings
 from docnmt_fairseq.embedding.vocabulary import CHUNK, Vocabulary, Words
 from docnmt_fairseq.embedding.word_vectors import WordVectors
 from docnmt_fairseq.errors import InputError, first_line
@@ -25,34 +26,6 @@ FORMAT = 1
 SAMPLE = 100_000  # sentences that the first component of a large corpus is computed from, spread over all of it
 
 logger = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class Settings:
-    """Settings of a model.
-
-    Attributes:
-        method: name in ``METHODS``.
-        iterations, smoothing: see :class:`Method`.
-        lowercase, phrases, remove_bpe: see :class:`Vocabulary`.
-        neighbours: similar sentences that are stored per sentence, for a model next to a data-bin.
-    """
-
-    method: str = "ca-sem"
-    iterations: int = 100
-    smoothing: float = 1e-3
-    lowercase: bool = False
-    phrases: bool = False
-    remove_bpe: Optional[str] = None
-    neighbours: int = 0
-
-    def vocabulary(self, words: Sequence[str]) -> Vocabulary:
-        """Returns the vocabulary that text is looked up in."""
-        return Vocabulary(words, self.lowercase, self.phrases, self.remove_bpe)
-
-    def make_method(self) -> Method:
-        """Returns the method."""
-        return METHODS[self.method](self.iterations, self.smoothing)
 
 
 @dataclass(frozen=True)
@@ -76,12 +49,12 @@ class SentenceEmbedding:
     @cached_property
     def vocabulary(self) -> Vocabulary:
         """Vocabulary that text is looked up in."""
-        return self.settings.vocabulary(self.words)
+        return _vocabulary(self.words, self.settings)
 
     @cached_property
-    def method(self) -> Method:
+    def method(self) -> Average:
         """Method."""
-        return self.settings.make_method()
+        return METHODS[self.settings.method](self.settings.iterations, self.settings.smoothing)
 
     @cached_property
     def table(self) -> torch.Tensor:
@@ -141,34 +114,18 @@ class SentenceEmbedding:
                 settings = json.loads(str(arrays["settings"]))
                 version = settings.pop("format")
                 if version != FORMAT:
-                    raise InputError(f"{option} {path}: has format {version}, expected {FORMAT}")
+                    raise InputError(f"has format {version}, expected {FORMAT}")
                 words = bytes(arrays["words"]).decode().split("\n")
                 model = cls(words, arrays["vectors"], arrays["counts"], arrays["learnt"], Settings(**settings))
-            model._check()
-        except InputError:
-            raise
-        except FileNotFoundError:
-            raise InputError(f"{option} {path}: no such file") from None
+        except InputError as error:
+            raise InputError(f"{option} {path}: {error}") from None
         except Exception as error:  # depends on the kind of damage
             raise InputError(f"{option} {path}: not a model of docnmt embed fit: {first_line(error)}") from error
         return model
 
-    def _check(self) -> None:
-        """Raises ``ValueError`` if the arrays are inconsistent."""
-        size, width = len(self.words), self.width
-        expected = {"vectors": ((size, width), "f4"), "counts": ((size,), "i8"), "learnt": ((width,), "f4")}
-        for name, (shape, kind) in expected.items():
-            array = getattr(self, name)
-            if array.shape != shape or array.dtype != np.dtype(kind):
-                raise ValueError(f"{name} is {array.dtype} {list(array.shape)}, expected {kind} {list(shape)}")
-            if not np.isfinite(array).all():
-                raise ValueError(f"{name} is not finite")
-        if self.settings.method not in METHODS:
-            raise ValueError(f"unknown method {self.settings.method}")
 
-    def with_neighbours(self, neighbours: int) -> "SentenceEmbedding":
-        """Returns the model to store next to a data-bin."""
-        return replace(self, settings=replace(self.settings, neighbours=neighbours))
+def _vocabulary(words: Sequence[str], settings: Settings) -> Vocabulary:
+    return Vocabulary(words, settings.lowercase, settings.phrases, settings.remove_bpe)
 
 
 def fit(word_vectors: WordVectors, corpus: Sequence[PathLike], settings: Settings) -> SentenceEmbedding:
@@ -183,7 +140,7 @@ def fit(word_vectors: WordVectors, corpus: Sequence[PathLike], settings: Setting
         InputError: a file cannot be read, or no word of the corpus has a vector.
     """
     refuse_streams(*corpus)
-    vocabulary = settings.vocabulary(word_vectors.words)
+    vocabulary = _vocabulary(word_vectors.words, settings)
     counts = np.zeros(len(vocabulary) + 1, dtype=np.int64)
     sentences = 0
     for words in vocabulary.encode_files(corpus):
@@ -204,7 +161,8 @@ def fit(word_vectors: WordVectors, corpus: Sequence[PathLike], settings: Setting
             first += len(words.lengths)
             yield sums(torch.from_numpy(table), sample) / np.maximum(sample.lengths, 1)[:, None].astype(np.float32)
 
-    learnt = settings.make_method().fit(word_vectors.vectors, known, means)
+    method = METHODS[settings.method](settings.iterations, settings.smoothing)
+    learnt = method.fit(word_vectors.vectors, known, means)
     return SentenceEmbedding(word_vectors.words, word_vectors.vectors, known, learnt, settings)
 
 

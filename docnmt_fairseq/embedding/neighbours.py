@@ -1,20 +1,22 @@
 """Similar sentences: for each sentence, the most similar previous ones of its document; files next to data-bins."""
 
 import logging
-import re
+from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
-from typing import Dict, Iterator, Optional, Sequence, Tuple
+from typing import Iterator, List, Optional, Sequence, Tuple
 
 import numpy as np
+from torch import nn
 
 from docnmt_fairseq.boundaries import paragraph_symbol
+from docnmt_fairseq.context.selected.base import similar_contexts
 from docnmt_fairseq.corpus.data_bin import read_language_tokens
 from docnmt_fairseq.corpus.dictionaries import dictionary_errors
 from docnmt_fairseq.corpus.files import npy_on_disk
-from docnmt_fairseq.corpus.prepared import data_bin
+from docnmt_fairseq.corpus.prepared import data_bin, languages_of
 from docnmt_fairseq.data.index import DocumentIndex, Lines, Marks
-from docnmt_fairseq.data.similar import similar_file, vectors_file
+from docnmt_fairseq.data.similar import how_to_make, read_similar, similar_file, vectors_file
 from docnmt_fairseq.embedding.model import SentenceEmbedding
 from docnmt_fairseq.errors import InputError
 
@@ -84,7 +86,7 @@ def fill(
         language_token: token at the start of all sentences, if any.
 
     Returns:
-        the number of tokens that have a vector.
+        number of tokens that have a vector.
     """
     words_of, known = embedding.vocabulary.of_tokens(symbols), 0
     for first, last in _groups(index.documents):
@@ -97,19 +99,6 @@ def fill(
         for start, end in pairwise(starts):
             found[items[start:end]] = most_similar(vectors[start:end], found.shape[1])
     return known
-
-
-def neighbours_in_memory(
-    embedding: SentenceEmbedding,
-    lines: Lines,
-    index: DocumentIndex,
-    symbols: Sequence[str],
-    language_token: Optional[int] = None,
-) -> np.ndarray:
-    """Returns the table of :func:`fill`, [lines, most] int16."""
-    found = np.zeros((len(lines), embedding.settings.neighbours), dtype=np.int16)
-    fill(found, embedding, lines, index, symbols, language_token)
-    return found
 
 
 def write_neighbours(
@@ -133,36 +122,88 @@ def write_neighbours(
     from fairseq.data.indexed_dataset import infer_dataset_impl, make_dataset
 
     folder, total = data_bin(folder), 0
-    sides, tokens = _split_prefixes(folder, language), read_language_tokens(folder)
-    for prefix, side in sides.items():
-        file = folder / f"dict.{side}.txt"
-        if not file.is_file():
-            raise InputError(f"{folder}: lacks dict.{side}.txt")
-        with dictionary_errors(file):
-            dictionary = Dictionary.load(str(file))
+    language, tokens = language or languages_of(folder)[0], read_language_tokens(folder)
+    file = folder / f"dict.{language}.txt"
+    with dictionary_errors(file):
+        dictionary = Dictionary.load(str(file))
+    prefixes = [path.with_suffix("") for path in sorted(folder.glob(f"*.*.{language}.idx"))]
+    if not prefixes:
+        raise InputError(f"{folder}: has no text of the language {language}")
+    for prefix in prefixes:
         kind = "mmap" if infer_dataset_impl(str(prefix)) == "mmap" else "lazy"
         lines = make_dataset(str(prefix), kind, fix_lua_indexing=True)
         marks = Marks.read(lines, paragraph_symbol(dictionary))
         index = DocumentIndex.build(marks, str(prefix), unmarked)
         with npy_on_disk(similar_file(prefix), (len(lines), embedding.settings.neighbours), np.int16) as found:
-            token = dictionary.indices.get(tokens.get(side))
+            token = dictionary.indices.get(tokens.get(language))
             if not fill(found, embedding, lines, index, dictionary.symbols, token):
                 raise InputError(f"{prefix}: no word has a vector; fit the model on the same (sub)words")
         logger.info(f"{similar_file(prefix)}: {len(index.items):,} sentences in {len(index):,} documents")
         total += len(index.items)
-    for side in sorted(set(sides.values())):
-        embedding.save(vectors_file(folder, side))
+    embedding.save(vectors_file(folder, language))
     return total
 
 
-def _split_prefixes(folder: Path, language: Optional[str]) -> Dict[Path, str]:
-    """Returns the file prefixes of the splits in one language (None: the source), and the language of each."""
-    found = {}
-    for file in sorted(folder.glob("*.idx")):
-        match = re.fullmatch(r"[^.]+\.([^.]+)\.([^.]+)\.idx", file.name)
-        if match and (match[2] == language or (language is None and match[1].startswith(f"{match[2]}-"))):
-            found[file.with_suffix("")] = match[2]
-    if not found:
-        wanted = f"SPLIT.SOURCE-TARGET.{language or 'SOURCE'}.idx"
-        raise InputError(f"{folder}: no {wanted}; give a data-bin, or the output of docnmt prepare")
-    return found
+class SimilarContext:
+    """Similar sentences for the models of a task: read from the files of a data-bin, or computed.
+
+    Args:
+        data_bin: first data-bin, which has the sentence vectors.
+        languages: source and target language.
+        symbols: symbols of the source dictionary.
+        language_token: token at the start of all source sentences, if any.
+    """
+
+    def __init__(
+        self,
+        data_bin: Path,
+        languages: Tuple[str, str],
+        symbols: Sequence[str],
+        language_token: Optional[int] = None,
+    ):
+        self.data_bin, self.languages = data_bin, languages
+        self.symbols, self.language_token = symbols, language_token
+        self.needed = 0  # similar sentences per sentence
+
+    def serve(self, model: nn.Module) -> None:
+        """Registers how many similar sentences a model needs."""
+        self.needed = max(self.needed, similar_contexts(model))
+
+    def of_split(self, data_bin: Path, split: str, lines: Lines) -> Optional[np.ndarray]:
+        """Returns the table of a split, see :func:`read_similar`; None if no model needs it."""
+        return read_similar(data_bin, split, self.languages, lines, self.needed) if self.needed else None
+
+    def in_memory(self, lines: Lines, index: DocumentIndex) -> Optional[np.ndarray]:
+        """Returns the table of text that is not in a data-bin; None if no model needs it.
+
+        Raises:
+            InputError: the data-bin has no sentence vectors, or too few similar sentences.
+        """
+        if not self.needed:
+            return None
+        known = self.vectors.settings.neighbours
+        if known < self.needed:
+            raise InputError(f"{self._file}: has {known} of {self.needed} similar sentences; run {self._command}")
+        found = np.zeros((len(lines), known), dtype=np.int16)
+        fill(found, self.vectors, lines, index, self.symbols, self.language_token)
+        return found
+
+    @property
+    def files(self) -> List[Path]:
+        """Files that :meth:`in_memory` depends on."""
+        return [self._file] if self.needed else []
+
+    @property
+    def _file(self) -> Path:
+        return vectors_file(self.data_bin, self.languages[0])
+
+    @property
+    def _command(self) -> str:
+        return how_to_make(self.data_bin, self.languages[0], self.needed)
+
+    @cached_property
+    def vectors(self) -> SentenceEmbedding:
+        """Sentence vectors."""
+        if not self._file.is_file():
+            raise InputError(f"{self._file}: is missing; the model needs similar sentences: run {self._command}")
+        return SentenceEmbedding.load(self._file, "similar sentences:")

@@ -8,9 +8,7 @@ from typing import Dict, List
 import numpy as np
 
 from docnmt_fairseq.boundaries import PARAGRAPH
-from docnmt_fairseq.corpus.dictionaries import dictionary_errors
 from docnmt_fairseq.corpus.files import read_lines
-from docnmt_fairseq.corpus.prepared import data_bin, languages_of
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.files import PathLike
 
@@ -72,29 +70,14 @@ def read_checkpoint_vectors(path: PathLike, data: Path) -> WordVectors:
         data: data-bin with its dictionaries, or the output of ``docnmt prepare``.
 
     Raises:
-        InputError: missing file, no safe checkpoint, or no source embeddings for the dictionary.
+        InputError: missing file, no safe checkpoint, other dictionaries, or an embedding is not finite.
     """
-    from fairseq.data import Dictionary
+    from docnmt_fairseq.checkpoints import load_ensemble
 
-    from docnmt_fairseq.checkpoints import read_checkpoint
-
-    state = read_checkpoint(path)
-    try:
-        embeddings = state["model"]["encoder.embed_tokens.weight"].float().numpy()
-    except (KeyError, AttributeError):
-        raise InputError(f"--path {path}: the model has no source embeddings") from None
+    ensemble = load_ensemble(path, data=data)
+    embeddings = ensemble.model.encoder.embed_tokens.weight.detach().float().numpy()
     if not np.isfinite(embeddings).all():
         raise InputError(f"--path {path}: an embedding is not finite: the training diverged")
-    language = state["cfg"].task.get("source_lang")
-    folder = data_bin(data)
-    file = folder / f"dict.{language or languages_of(folder)[0]}.txt"
-    if not file.is_file():
-        raise InputError(f"--data {data}: lacks {file.name}, the source dictionary of the model")
-    with dictionary_errors(file):
-        dictionary = Dictionary.load(str(file))
-    if len(dictionary) != len(embeddings):
-        raise InputError(
-            f"--data {data}: its source dictionary has {len(dictionary):,} symbols, the checkpoint {len(embeddings):,}"
-        )
+    dictionary = ensemble.dictionaries[0]
     kept = [n for n in range(dictionary.nspecial, len(dictionary)) if dictionary.symbols[n] != PARAGRAPH]
     return WordVectors([dictionary.symbols[number] for number in kept], embeddings[kept])

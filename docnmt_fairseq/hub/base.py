@@ -13,23 +13,6 @@ from docnmt_fairseq.registry import Registry
 
 
 @dataclass(frozen=True)
-class TextModels:
-    """Steps from text to symbols.
-
-    Attributes:
-        subwords: kind of subword model, as in :mod:`docnmt_fairseq.corpus.subwords`.
-        files: subword models of source and target, the same file if joint; empty: words are symbols.
-        tokenizer: tokenizer before subwords.
-        language_tokens: first token of source and target sentences.
-    """
-
-    subwords: str
-    files: Tuple[Path, ...]
-    tokenizer: str = "none"
-    language_tokens: Tuple[Optional[str], Optional[str]] = (None, None)
-
-
-@dataclass(frozen=True)
 class ImportedModel:
     """Model of another project in the terms of this package.
 
@@ -38,8 +21,11 @@ class ImportedModel:
         options: options of ``document_transformer`` that differ from the defaults.
         state: parameters by the names of fairseq's Transformer, vocabulary in the order of the dictionaries.
         vocabularies: source and target vocabulary.
-        text: steps from text to symbols.
         positions: maximum number of source and target tokens.
+        subwords: kind of subword model, as in :mod:`docnmt_fairseq.corpus.subwords`.
+        subword_files: subword models of source and target, the same file if joint; empty: words are symbols.
+        tokenizer: tokenizer before subwords.
+        language_tokens: first token of source and target sentences.
         files: files that were read.
         languages: languages of a multilingual model.
     """
@@ -48,8 +34,11 @@ class ImportedModel:
     options: Mapping[str, Any]
     state: Dict[str, Tensor]
     vocabularies: Tuple[Vocabulary, Vocabulary]
-    text: TextModels
     positions: Tuple[int, int]
+    subwords: str
+    subword_files: Tuple[Path, ...]
+    tokenizer: str = "none"
+    language_tokens: Tuple[Optional[str], Optional[str]] = (None, None)
     files: Sequence[Path] = ()
     languages: List[str] = field(default_factory=list)
 
@@ -57,7 +46,7 @@ class ImportedModel:
     def joint(self) -> bool:
         """Returns whether both languages share subword model and dictionary."""
         source, target = self.vocabularies
-        return len(set(self.text.files)) <= 1 and source.symbols == target.symbols
+        return len(set(self.subword_files)) <= 1 and source.symbols == target.symbols
 
 
 class Family(ABC):

@@ -34,12 +34,7 @@ class TrainedModel:
 
     @classmethod
     def load(cls, path: str, data: Optional[PathLike] = None, without_context: bool = False) -> "TrainedModel":
-        """Returns the model of a checkpoint.
-
-        Args:
-            path: checkpoint.
-            data: output folder of ``docnmt prepare`` or data-bin; None: that of the training.
-            without_context: export the sentence-level part only.
+        """Returns the model of a checkpoint; arguments as for :func:`export`.
 
         Raises:
             InputError: an ensemble; an unreadable checkpoint; data of another model.
@@ -66,12 +61,7 @@ class ExportFormat(ABC):
 
     @abstractmethod
     def write(self, trained: TrainedModel, output: Path, precision: str) -> None:
-        """Writes the model.
-
-        Args:
-            trained: model.
-            output: existing empty folder, or file.
-            precision: precision of the weights, of ``layers.packed_linear.PRECISIONS``.
+        """Writes the model to an empty folder, or a file, with weights of a precision (``layers.packed_linear.PRECISIONS``).
 
         Raises:
             InputError: the format cannot express the model or precision; a library is missing.

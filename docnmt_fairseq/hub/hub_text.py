@@ -29,13 +29,13 @@ class HubVocabularies:
     """Symbols of both sides in the order of the exported model.
 
     Attributes:
-        symbols: source and target symbols by row.
+        symbols: source and target symbols by row, with the hub's language tokens.
         rows: index of each symbol in our dictionary.
         shared: one vocabulary and one embedding table for both sides.
     """
 
-    symbols: Tuple[List[str], List[str]]
-    rows: Tuple[List[int], List[int]]
+    symbols: Tuple[List[str], ...]
+    rows: Tuple[List[int], ...]
     shared: bool
 
     @classmethod
@@ -48,17 +48,14 @@ class HubVocabularies:
         dictionaries = (transformer.model.encoder.dictionary, transformer.model.decoder.dictionary)
         source, target = (transformer.array(f"{side}.embed_tokens.weight") for side in ("encoder", "decoder"))
         shared = dictionaries[0].symbols == dictionaries[1].symbols and np.array_equal(source, target)
-        bias = transformer.array(BIAS) if transformer.has(BIAS) else np.zeros(len(target))
-        unused = bias < UNUSED_BIAS
-        kept = [
-            _kept(dictionaries[0], unused if shared else np.all(source == 0, axis=1)),
-            _kept(dictionaries[1], unused),
-        ]
+        unused = transformer.array(BIAS) < UNUSED_BIAS if transformer.has(BIAS) else np.zeros(len(target), bool)
+        unused_source = unused if shared else np.all(source == 0, axis=1)
+        rows = [_kept(*side) for side in zip(dictionaries, (unused_source, unused))]
         if transformer.position_kind == "marian":
-            last = min(map(len, kept)) - 1  # padding has the same row on both sides
-            kept = [_marian_order(dictionary, rows, last) for dictionary, rows in zip(dictionaries, kept)]
-        symbols = [[dictionary[row] for row in rows] for dictionary, rows in zip(dictionaries, kept)]
-        return cls((symbols[0], symbols[1]), (kept[0], kept[1]), shared)
+            last = min(map(len, rows)) - 1  # padding has the same row on both sides
+            rows = [_marian_order(dictionary, kept, last) for dictionary, kept in zip(dictionaries, rows)]
+        symbols = [[hub_symbol(dictionary[row]) for row in kept] for dictionary, kept in zip(dictionaries, rows)]
+        return cls(tuple(symbols), tuple(rows), shared)
 
     def ids(self, side: int) -> Dict[str, int]:
         """Returns the rows of the source (0) or target (1) symbols."""
@@ -82,17 +79,12 @@ class HubText:
     """Steps from text to the symbols of a model.
 
     Attributes:
-        vocabularies: symbols in the order of the hub, with the hub's language tokens.
+        vocabularies: symbols of the model.
         codec: text steps of the training data.
     """
 
-    vocabularies: "HubVocabularies"
+    vocabularies: HubVocabularies
     codec: "TextCodec"
-
-    @property
-    def languages(self) -> Tuple[str, str]:
-        """Returns source and target language."""
-        return self.codec.languages
 
     @property
     def models(self) -> List[Path]:

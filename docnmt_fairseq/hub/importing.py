@@ -4,7 +4,6 @@ The result looks like the output of ``docnmt prepare`` with a checkpoint, so tha
 FOLDER/checkpoint.pt --data FOLDER``, ``docnmt prepare --reuse FOLDER``. The manifest describes model and origin.
 """
 
-import json
 import warnings
 from dataclasses import replace
 from pathlib import Path
@@ -22,13 +21,13 @@ from docnmt_fairseq.corpus.config import PrepareConfig
 from docnmt_fairseq.corpus.data_bin import DATA_BIN, write_language_tokens
 from docnmt_fairseq.corpus.pipeline import SidePipeline
 from docnmt_fairseq.corpus.prepared import CHECKPOINT, IMPORTED, MANIFEST
-from docnmt_fairseq.corpus.subwords import CODES
+from docnmt_fairseq.corpus.subwords import CODES, load_subword_model
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.files import atomic_folder, copy_file, sha256
+from docnmt_fairseq.files import atomic_folder, copy_file, json_bytes, sha256
 from docnmt_fairseq.hub import families  # noqa: F401  (registers them)
-from docnmt_fairseq.hub.base import FAMILIES, Family, ImportedModel
+from docnmt_fairseq.hub.base import FAMILIES, ImportedModel
 from docnmt_fairseq.hub.layout import SIDES
-from docnmt_fairseq.hub.source import CONFIG, LocalModel, Request, find
+from docnmt_fairseq.hub.source import CONFIG, Request, find, licence, read_json
 from docnmt_fairseq.options import flag_of
 
 DOCUMENT, STOCK = ("document_transformer", "transformer")
@@ -56,41 +55,29 @@ def import_model(
         raise InputError("--source-lang and --target-lang must differ")
     if output.exists():
         raise InputError(f"--output {output}: exists; remove it, or choose another folder")
-    local = find(source, revision)
-    request = replace(request, path=local.path)
-    family = family_of(request)
-    if type(family) is not FAMILIES["fairseq"] and (request.subwords or request.tokenizer):
+    path, commit = find(source, revision)
+    request = replace(request, path=path)
+    kind = str(read_json(path / CONFIG).get("model_type")) if (path / CONFIG).is_file() else "fairseq"
+    if kind not in FAMILIES:
+        known = ", ".join(name for name in FAMILIES.names() if name != "fairseq")
+        raise InputError(f"{path / CONFIG}: model_type {kind} is not supported; supported are {known}")
+    if kind != "fairseq" and (request.subwords or request.tokenizer):
         raise InputError("--subwords, --tokenizer: for checkpoints of fairseq only; this model has its own")
-    model = family.read(request)
+    model = FAMILIES[kind]().read(request)
     with atomic_folder(output) as folder:
         _write_text_models(model, request.languages, folder)
-        write_language_tokens(folder / DATA_BIN, dict(zip(request.languages, model.text.language_tokens)))
-        save_checkpoint(model, request.languages, (output / DATA_BIN).absolute(), folder / CHECKPOINT, architecture)
-        manifest = _manifest(model, request.languages, folder, source, local, architecture)
-        content = json.dumps(manifest, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
-        (folder / MANIFEST).write_text(content, encoding="utf-8")
+        write_language_tokens(folder / DATA_BIN, dict(zip(request.languages, model.language_tokens)))
+        _write_checkpoint(model, request.languages, (output / DATA_BIN).absolute(), folder / CHECKPOINT, architecture)
+        about = {"from": source, "revision": commit, "licence": licence(path), "architecture": architecture}
+        manifest = _manifest(model, request.languages, folder, about)
+        (folder / MANIFEST).write_bytes(json_bytes(manifest, indent=2, sort_keys=True))
     return manifest
 
 
-def family_of(request: Request) -> Family:
-    """Returns the family that reads a model.
-
-    Raises:
-        InputError: its ``model_type`` is not supported.
-    """
-    config = request.config() if request.path.is_dir() else {}
-    kind = str(config.get("model_type")) if config else "fairseq"
-    if kind not in FAMILIES:
-        known = ", ".join(name for name in FAMILIES.names() if name != "fairseq")
-        raise InputError(f"{request.path / CONFIG}: model_type {kind} is not supported; supported are {known}")
-    return FAMILIES[kind]()
-
-
 def _write_text_models(model: ImportedModel, languages: Tuple[str, str], folder: Path) -> None:
-    for file, language in zip(model.text.files, languages):
-        if model.text.subwords == CODES:
-            bpe_encoder(file)  # checks the file
-        pipeline = SidePipeline(language, subwords=model.text.subwords, joint=model.joint)
+    for file, language in zip(model.subword_files, languages):
+        (bpe_encoder if model.subwords == CODES else load_subword_model)(file)  # checks the file
+        pipeline = SidePipeline(language, subwords=model.subwords, joint=model.joint)
         copy_file(file, folder / "models" / str(pipeline.subword_file))
     for vocabulary, language in zip(model.vocabularies, languages):
         for place in ("models", DATA_BIN):
@@ -98,32 +85,27 @@ def _write_text_models(model: ImportedModel, languages: Tuple[str, str], folder:
 
 
 def _manifest(
-    model: ImportedModel, languages: Tuple[str, str], folder: Path, source: str, local: LocalModel, architecture: str
+    model: ImportedModel, languages: Tuple[str, str], folder: Path, about: Mapping[str, Any]
 ) -> Dict[str, Any]:
-    text = model.text
     settings = PrepareConfig(
         *languages,
         output=folder,
-        tokenizer=text.tokenizer,
-        subwords=text.subwords,
+        tokenizer=model.tokenizer,
+        subwords=model.subwords,
         vocab_size=len(model.vocabularies[0].symbols),
         joint=model.joint,
-        source_lang_token=text.language_tokens[0],
-        target_lang_token=text.language_tokens[1],
+        source_lang_token=model.language_tokens[0],
+        target_lang_token=model.language_tokens[1],
     )
-    imported: Mapping[str, Any] = {
-        "family": model.family,
-        "from": source,
-        "revision": local.revision,
-        "licence": local.licence,
-        "files": {path.name: sha256(path) for path in model.files},
-        "architecture": architecture,
-        "structure": dict(model.options),
-        "positions": list(model.positions),
-        "languages": model.languages,
-    }
     return {
-        IMPORTED: imported,
+        IMPORTED: {
+            **about,
+            "family": model.family,
+            "files": {path.name: sha256(path) for path in model.files},
+            "structure": dict(model.options),
+            "positions": list(model.positions),
+            "languages": model.languages,
+        },
         "counts": {},
         "inputs": {},
         "models": {path.name: sha256(path) for path in sorted((folder / "models").iterdir())},
@@ -132,17 +114,10 @@ def _manifest(
     }
 
 
-def save_checkpoint(
-    model: ImportedModel, languages: Tuple[str, str], data: Path, path: Path, architecture: str = DOCUMENT
+def _write_checkpoint(
+    model: ImportedModel, languages: Tuple[str, str], data: Path, path: Path, architecture: str
 ) -> None:
-    """Writes the checkpoint of a model before its first update.
-
-    Args:
-        model: model.
-        languages: source and target language.
-        data: data-bin.
-        path: output file.
-        architecture: architecture.
+    """Writes the checkpoint of a model before its first update, with a data-bin for its task.
 
     Raises:
         InputError: fairseq's Transformer cannot compute the model.
@@ -169,7 +144,6 @@ def save_checkpoint(
         "extra_state": {"train_iterator": {"epoch": 1, "iterations_in_epoch": 0}, "val_loss": None},
         "last_optimizer_state": None,
     }
-    path.parent.mkdir(parents=True, exist_ok=True)
     torch.save(state, path)
 
 

@@ -1,13 +1,12 @@
 """Configuration and tensor names of Hugging Face's encoder-decoders derived from BART, which has fairseq's layers."""
 
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Dict, Iterator, Mapping, Optional, Tuple, Type, TypeVar
+from typing import Any, Dict, Iterator, Mapping, NamedTuple, Tuple
 
 from torch import Tensor
 
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.hub.source import CONFIG, Request
+from docnmt_fairseq.hub.source import CONFIG, read_json
 from docnmt_fairseq.hub.tensors import Tensors
 from docnmt_fairseq.hub.vocabulary import BIAS, Vocabulary
 
@@ -22,11 +21,9 @@ ACTIVATIONS = {  # Hugging Face's name: fairseq's name
 }
 SIDES = ("encoder", "decoder")
 OUTPUT = "decoder.output_projection.weight"
-T = TypeVar("T")
 
 
-@dataclass(frozen=True)
-class Architecture:
+class Architecture(NamedTuple):
     """Class of ``transformers`` and the properties of the models that it computes.
 
     Attributes:
@@ -47,53 +44,41 @@ BIASED, NOT_BIASED = "a bias of the logits", "no bias of the logits"
 ONE_TABLE, SEVERAL_TABLES = "one embedding table", "several embedding tables"
 START_PAD, START_EOS = "a decoder that starts with padding", "a decoder that starts with end of sentence"
 POSITIONS = {"marian": "Marian's sinusoids", "fairseq": "fairseq's sinusoids", "learned": "learned positions"}
+MARIAN, FAIRSEQ, LEARNED = POSITIONS.values()
 ARCHITECTURES = (
-    Architecture("marian", "MarianMTModel", (POST, POSITIONS["marian"], NOT_NORMED)),
+    Architecture("marian", "MarianMTModel", (POST, MARIAN, NOT_NORMED)),
+    Architecture("fsmt", "FSMTForConditionalGeneration", (POST, FAIRSEQ, NOT_NORMED, NOT_BIASED, START_EOS)),
     Architecture(
-        "fsmt", "FSMTForConditionalGeneration", (POST, POSITIONS["fairseq"], NOT_NORMED, NOT_BIASED, START_EOS)
+        "m2m_100", "M2M100ForConditionalGeneration", (PRE, FAIRSEQ, NOT_NORMED, NOT_BIASED, ONE_TABLE, START_EOS)
     ),
-    Architecture(
-        "m2m_100",
-        "M2M100ForConditionalGeneration",
-        (PRE, POSITIONS["fairseq"], NOT_NORMED, NOT_BIASED, ONE_TABLE, START_EOS),
-    ),
-    Architecture("mbart", "MBartForConditionalGeneration", (PRE, POSITIONS["learned"], NORMED, ONE_TABLE, START_EOS)),
+    Architecture("mbart", "MBartForConditionalGeneration", (PRE, LEARNED, NORMED, ONE_TABLE, START_EOS)),
 )
 
 
-class Configuration:
-    """Content of ``config.json``."""
+class Configuration(Dict[str, Any]):
+    """Content of ``config.json`` in a folder.
 
-    def __init__(self, request: Request):
-        self.path: Path = request.path / CONFIG
-        self.values: Mapping[str, Any] = request.config()
+    Raises:
+        InputError: the file cannot be read; later, a required value is missing.
+    """
 
-    def get(self, name: str, kind: Type[T], default: Optional[T] = None) -> T:
-        """Returns a value.
+    def __init__(self, folder: Path):
+        self.path = folder / CONFIG
+        super().__init__(read_json(self.path))
 
-        Raises:
-            InputError: it is missing without a default, or has another type.
-        """
-        value = self.values.get(name, default)
-        if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
-            raise InputError(f"{self.path}: {name} is {value!r}, expected {kind.__name__}")
-        return value
+    def __missing__(self, name: str) -> Any:
+        raise InputError(f"{self.path}: {name} is missing")
 
-    def require(self, name: str, supported: object) -> None:
+    def require(self, values: Mapping[str, object]) -> None:
         """Raises :class:`InputError` if a value differs from the supported one."""
-        value = self.values.get(name, supported)
-        if value != supported:
-            raise InputError(f"{self.path}: {name} is {value!r}; only {supported!r} is supported")
-
-    @property
-    def width(self) -> int:
-        """Returns the width of the states."""
-        return self.get("d_model", int)
+        for name, supported in values.items():
+            if self.get(name, supported) != supported:
+                raise InputError(f"{self.path}: {name} is {self[name]!r}; only {supported!r} is supported")
 
     @property
     def tied(self) -> bool:
         """Returns whether the output projection is the target embedding table."""
-        return self.get("tie_word_embeddings", bool, True)
+        return bool(self.get("tie_word_embeddings", True))
 
     def options(self) -> Dict[str, Any]:
         """Returns the options of ``document_transformer`` that all these models have.
@@ -101,21 +86,16 @@ class Configuration:
         Raises:
             InputError: an unknown activation function.
         """
-        activation = self.get("activation_function", str)
+        activation = self["activation_function"]
         if activation not in ACTIVATIONS:
             raise InputError(f"{self.path}: activation_function {activation!r}; known are {', '.join(ACTIVATIONS)}")
         options: Dict[str, Any] = {"activation_fn": ACTIVATIONS[activation]}
         for side in SIDES:
-            heads = self.get(f"{side}_attention_heads", int)
-            if heads < 1 or self.width % heads:
-                raise InputError(
-                    f"{self.path}: d_model {self.width} is not divisible by {heads} {side}_attention_heads"
-                )
-            options[f"{side}_embed_dim"] = self.width
-            options[f"{side}_ffn_embed_dim"] = self.get(f"{side}_ffn_dim", int)
-            options[f"{side}_layers"] = self.get(f"{side}_layers", int)
-            options[f"{side}_attention_heads"] = heads
-        options["no_scale_embedding"] = not self.get("scale_embedding", bool, False)
+            options[f"{side}_embed_dim"] = self["d_model"]
+            options[f"{side}_ffn_embed_dim"] = self[f"{side}_ffn_dim"]
+            options[f"{side}_layers"] = self[f"{side}_layers"]
+            options[f"{side}_attention_heads"] = self[f"{side}_attention_heads"]
+        options["no_scale_embedding"] = not self.get("scale_embedding", False)
         return options
 
 
@@ -163,10 +143,10 @@ def read_layers(tensors: Tensors, options: Mapping[str, Any], norms: Tuple[str, 
 
 def read_shared_embeddings(tensors: Tensors, vocabulary: Vocabulary, width: int) -> Dict[str, Tensor]:
     """Returns the table of source, target and output, and the bias of the logits if there is one."""
-    tied = ("model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.weight", "lm_head.weight")
-    name = next(name for name in ("model.shared.weight", *tied) if name in tensors or name == tied[-1])
+    copies = ("model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.weight", "lm_head.weight")
+    name = next((name for name in ("model.shared.weight", *copies) if name in tensors), copies[-1])
     table = vocabulary.reorder(tensors.take(name, (vocabulary.imported_rows, width)))
-    tensors.leave_out("model.shared.weight", *tied)
+    tensors.leave_out("model.shared.weight", *copies)
     state = {**{f"{side}.embed_tokens.weight": table for side in SIDES}, OUTPUT: table}
     return {**state, **read_bias(tensors, vocabulary)}
 

@@ -4,8 +4,7 @@ A document model contains one if context is only added to the output of its laye
 it would if they returned zero.
 """
 
-from dataclasses import dataclass, field
-from typing import Any, Dict, Iterator, List, Optional, Set
+from typing import Iterator, List, Optional
 
 import numpy as np
 import torch
@@ -24,28 +23,30 @@ MAX_SINUSOIDS = 4096  # positions of exported sinusoids
 SEPARABLE = ("context sub-layers in the encoder", "context sub-layers in the decoder", "target context")
 
 
-@dataclass
 class SentenceTransformer:
-    """Transformer that translates one sentence at a time.
+    """Transformer that translates one sentence at a time; records which parameters are exported.
+
+    Args:
+        model: model of a class of ``PLAIN``, in float32 on the CPU.
 
     Attributes:
-        model: model of a class of ``PLAIN``, in float32 on the CPU.
-        taken: ``id`` of the parameters that have been exported.
+        parameters: parameters by name; a shared one has several names.
+        decoder_start: first input symbol of the decoder.
     """
 
-    model: BaseFairseqModel
-    taken: Set[int] = field(default_factory=set)
+    def __init__(self, model: BaseFairseqModel):
+        self.model, self.cfg = model, model.cfg
+        self.parameters = dict(model.named_parameters(remove_duplicate=False))
+        self.decoder_start = int(getattr(model.decoder, "start", model.decoder.dictionary.eos()))
+        context = model.context_state_keys() if isinstance(model, DocumentTransformer) else ()
+        self._taken = {id(value) for name, value in self.parameters.items() if name in context}
 
     @classmethod
     def of(cls, trained: TrainedModel, engine: str) -> "SentenceTransformer":
         """Returns the sentence-level Transformer of a trained model.
 
-        Args:
-            trained: model.
-            engine: engine in error messages.
-
         Raises:
-            InputError: another model, or one that uses context.
+            InputError: another model, or one that uses context, which the engine does not support.
         """
         model, task = trained.ensemble.model, trained.ensemble.task
         problems = list(_problems(model, trained.without_context))
@@ -56,20 +57,7 @@ class SentenceTransformer:
             remedy = "; use --without-context to export its sentence-level part" if separable else ""
             path = trained.ensemble.paths[0]
             raise InputError(f"--path {path}: {', '.join(problems)}, which {engine} does not support{remedy}")
-        found = cls(model)
-        if isinstance(model, DocumentTransformer):
-            context = model.context_state_keys()
-            found.taken |= {id(value) for name, value in found.parameters().items() if name in context}
-        return found
-
-    @property
-    def cfg(self) -> Any:
-        """Returns the configuration of the model."""
-        return self.model.cfg
-
-    def parameters(self) -> Dict[str, nn.Parameter]:
-        """Returns the parameters by name; a shared one has several names."""
-        return dict(self.model.named_parameters(remove_duplicate=False))
+        return cls(model)
 
     @property
     def position_kind(self) -> str:
@@ -77,21 +65,14 @@ class SentenceTransformer:
         kinds = {_position_kind(getattr(self.model, side).embed_positions) for side in SIDES}
         return kinds.pop() if len(kinds) == 1 else "positions of two kinds"
 
-    @property
-    def decoder_start(self) -> int:
-        """Returns the first input symbol of the decoder; fairseq's own is end of sentence."""
-        decoder = self.model.decoder
-        return int(getattr(decoder, "start", decoder.dictionary.eos()))
-
     def array(self, *names: str) -> np.ndarray:
         """Returns a copy of a parameter, or of several concatenated."""
-        parameters = self.parameters()
-        self.taken |= {id(parameters[name]) for name in names}
-        return np.concatenate([parameters[name].detach().numpy() for name in names])
+        self._taken |= {id(self.parameters[name]) for name in names}
+        return np.concatenate([self.parameters[name].detach().numpy() for name in names])
 
     def has(self, name: str) -> bool:
         """Returns whether a parameter exists."""
-        return name in self.parameters()
+        return name in self.parameters
 
     def layers(self, side: str) -> List[str]:
         """Returns the names of the layers of a side."""
@@ -101,25 +82,23 @@ class SentenceTransformer:
         """Returns the name of the module with ``fc1`` and ``fc2`` of a layer."""
         return f"{layer}.feed_forward" if self.has(f"{layer}.feed_forward.fc1.weight") else layer
 
+    @torch.no_grad()
     def positions(self, side: str) -> np.ndarray:
         """Returns the embeddings of all positions of a side [positions, d]; zeros without positions."""
         part = getattr(self.model, side)
-        embed = part.embed_positions
+        embed, number = part.embed_positions, part.max_positions()
         learned = [] if embed is None else list(embed.parameters())
-        self.taken |= set(map(id, learned))
-        number, width = part.max_positions(), part.embed_tokens.embedding_dim
+        self._taken |= set(map(id, learned))
         number = number if learned else min(number, MAX_SINUSOIDS)
-        with torch.no_grad():
-            if isinstance(embed, StructuralPositions):
-                found = None if embed.word is None else embed.word(torch.arange(number))
-            else:
-                tokens = torch.full((1, number), part.padding_idx + 1)
-                found = None if embed is None else embed(tokens)[0]
-        return (torch.zeros(number, width) if found is None else found).numpy().copy()
+        if isinstance(embed, StructuralPositions):
+            found = None if embed.word is None else embed.word(torch.arange(number))
+        else:
+            found = None if embed is None else embed(torch.full((1, number), part.padding_idx + 1))[0]
+        return (torch.zeros(number, part.embed_tokens.embedding_dim) if found is None else found).numpy().copy()
 
     def check_all_taken(self, engine: str) -> None:
         """Raises :class:`InputError` if a parameter has not been exported."""
-        left = [name for name, parameter in self.parameters().items() if id(parameter) not in self.taken]
+        left = [name for name, parameter in self.parameters.items() if id(parameter) not in self._taken]
         if left:
             raise InputError(f"--path: {engine} does not support {len(left)} parameters of the model: {left[0]}, …")
 

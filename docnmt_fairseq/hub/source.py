@@ -34,11 +34,6 @@ class Request:
     subwords: Optional[Path] = None
     tokenizer: Optional[str] = None
 
-    def config(self) -> Dict[str, Any]:
-        """Returns the content of ``config.json``; empty without one."""
-        path = self.path / CONFIG
-        return read_json(path) if path.is_file() else {}
-
     def file(self, name: str) -> Path:
         """Returns a file of the folder.
 
@@ -70,30 +65,8 @@ class Request:
         raise InputError(f"{option} {wanted}: missing or ambiguous; languages of the model: {known}")
 
 
-@dataclass(frozen=True)
-class LocalModel:
-    """Model on this machine.
-
-    Attributes:
-        path: folder or checkpoint.
-        revision: commit on the hub; None for local models.
-    """
-
-    path: Path
-    revision: Optional[str] = None
-
-    @property
-    def licence(self) -> Optional[str]:
-        """Returns the licence stated in the header of the model card."""
-        card = (self.path if self.path.is_dir() else self.path.parent) / CARD
-        parts = card.read_text(encoding="utf-8", errors="replace").split("---\n", 2) if card.is_file() else []
-        header = parts[1] if len(parts) == 3 and not parts[0].strip() else ""
-        stated = re.search(r"^license:\s*(?:-\s*)?(.+?)\s*$", header, re.MULTILINE)
-        return stated.group(1).strip("\"'") if stated else None
-
-
-def find(name: str, revision: Optional[str] = None) -> LocalModel:
-    """Returns a model, downloaded from the hub if necessary.
+def find(name: str, revision: Optional[str] = None) -> Tuple[Path, Optional[str]]:
+    """Returns the path of a model, downloaded from the hub if necessary, and its commit on the hub.
 
     Args:
         name: folder or file, otherwise ``OWNER/MODEL`` on the hub.
@@ -106,9 +79,8 @@ def find(name: str, revision: Optional[str] = None) -> LocalModel:
     if name and path.exists():
         if revision is not None:
             raise InputError(f"--revision {revision}: {name} is a local path, not a name on the hub")
-        if path.is_dir():
-            _check_no_code(name, [file.name for file in path.glob("*.py")])
-        return LocalModel(path)
+        _check_no_code(name, [file.name for file in path.glob("*.py")])
+        return path, None
     if not HUB_NAME.fullmatch(name):
         raise InputError(f"SOURCE {name!r}: not a folder, a file, or a name on the hub (OWNER/MODEL)")
     try:
@@ -126,13 +98,22 @@ def find(name: str, revision: Optional[str] = None) -> LocalModel:
         raise
     except Exception as error:  # network, hub, disk: no common class
         raise InputError(f"SOURCE {name}: not a folder, and download failed: {first_line(error)}") from None
-    return LocalModel(Path(folder), about.sha)
+    return Path(folder), about.sha
 
 
 def _check_no_code(name: str, files: Iterable[str]) -> None:
     code = [file for file in files if fnmatch(file, CUSTOM_TOKENIZER)]
     if code:
         raise InputError(f"SOURCE {name}: its tokenizer is Python code, {code[0]}, which is not executed")
+
+
+def licence(path: Path) -> Optional[str]:
+    """Returns the licence stated in the header of the model card next to a file or in a folder; None without one."""
+    card = (path if path.is_dir() else path.parent) / CARD
+    text = card.read_text(encoding="utf-8", errors="replace") if card.is_file() else ""
+    header = re.match(r"\s*---\n(.*?)---\n", text, re.DOTALL)
+    stated = re.search(r"^license:\s*(?:-\s*)?(.+?)\s*$", header[1], re.MULTILINE) if header else None
+    return stated[1].strip("\"'") if stated else None
 
 
 def read_json(path: Path) -> Dict[str, Any]:

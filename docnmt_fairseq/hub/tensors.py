@@ -1,13 +1,14 @@
 """Tensors of model files, read without executing code: safetensors, or PyTorch's safe loader."""
 
 from pathlib import Path
-from typing import Any, Callable, Dict, List, Sequence, Set
+from typing import Any, Dict, List, Sequence
 
 import torch
 from torch import Tensor
 
 from docnmt_fairseq import fairseq_patches
 from docnmt_fairseq.errors import InputError, first_line
+from docnmt_fairseq.hub.source import read_json
 
 SAFETENSORS, PICKLE = "model.safetensors", "pytorch_model.bin"
 INDEX = ".index.json"  # lists the files of a model in several files
@@ -15,36 +16,30 @@ MISSING_LIBRARY = "needs the package safetensors: pip install 'docnmt_fairseq[pr
 
 
 class Tensors:
-    """Tensors by name. Every tensor must be taken or left out explicitly, so that no part of a model is lost.
+    """Tensors of a folder in the format of the hub.
+
+    Every tensor must be taken or left out explicitly, so that no part of a model is lost.
 
     Args:
-        files: files with the tensors.
-        name: name in error messages.
+        folder: folder of the model.
+
+    Raises:
+        InputError: it has no tensors, or a file is damaged or unsafe.
     """
 
-    def __init__(self, files: Sequence[Path], name: Path):
-        self.files, self.name = list(files), name
-        self._readers: Dict[str, Callable[[], Tensor]] = {}
-        for file in files:
-            self._readers.update(_safetensors(file) if file.suffix == ".safetensors" else _pickle(file))
-        self.remaining: Set[str] = set(self._readers)
-
-    @classmethod
-    def of_folder(cls, folder: Path) -> "Tensors":
-        """Returns the tensors of a folder in the format of the hub.
-
-        Raises:
-            InputError: there are none, or a file is damaged or unsafe.
-        """
-        for name in (SAFETENSORS, PICKLE):
-            if (folder / name).is_file():
-                return cls([folder / name], folder / name)
-            if (folder / f"{name}{INDEX}").is_file():
-                return cls(_indexed_files(folder / f"{name}{INDEX}"), folder / f"{name}{INDEX}")
-        raise InputError(f"{folder}: {SAFETENSORS} and {PICKLE} are missing; other formats are not supported")
+    def __init__(self, folder: Path):
+        names = (SAFETENSORS, f"{SAFETENSORS}{INDEX}", PICKLE, f"{PICKLE}{INDEX}")
+        found = [folder / name for name in names if (folder / name).is_file()]
+        if not found:
+            raise InputError(f"{folder}: {SAFETENSORS} and {PICKLE} are missing; other formats are not supported")
+        self.path = found[0]
+        self.files = _indexed_files(self.path) if self.path.name.endswith(INDEX) else [self.path]
+        self._remaining: Dict[str, Tensor] = {}
+        for file in self.files:
+            self._remaining.update(_read_safetensors(file) if file.suffix == ".safetensors" else load_safely(file))
 
     def __contains__(self, name: str) -> bool:
-        return name in self._readers
+        return name in self._remaining
 
     def take(self, name: str, shape: Sequence[int]) -> Tensor:
         """Returns a tensor.
@@ -52,24 +47,24 @@ class Tensors:
         Raises:
             InputError: it is missing, has another shape, or is not a finite weight.
         """
-        if name not in self._readers:
-            raise InputError(f"{self.name}: {name} is missing: another architecture, or an incomplete file")
-        tensor = self._readers[name]()
+        if name not in self:
+            raise InputError(f"{self.path}: {name} is missing: another architecture, or an incomplete file")
+        tensor = self._remaining.pop(name)
+        check_weight(self.path, name, tensor)
         if list(tensor.shape) != list(shape):
-            raise InputError(f"{self.name}: {name} is {list(tensor.shape)}, but {list(shape)} in the configuration")
-        check_weight(self.name, name, tensor)
-        self.remaining.discard(name)
+            raise InputError(f"{self.path}: {name} is {list(tensor.shape)}, but {list(shape)} in the configuration")
         return tensor
 
     def leave_out(self, *names: str) -> None:
-        """Marks tensors as copies of others, or as computed."""
-        self.remaining -= {*names}
+        """Drops tensors that are copies of others, or computed."""
+        for name in names:
+            self._remaining.pop(name, None)
 
     def check_all_taken(self) -> None:
         """Raises :class:`InputError` if a tensor has not been taken."""
-        if self.remaining:
-            first = ", ".join(sorted(self.remaining)[:3])
-            raise InputError(f"{self.name}: {len(self.remaining)} tensors of another architecture: {first}, …")
+        if self._remaining:
+            first = ", ".join(sorted(self._remaining)[:3])
+            raise InputError(f"{self.path}: {len(self._remaining)} tensors of another architecture: {first}, …")
 
 
 def check_weight(path: Path, name: str, tensor: object) -> None:
@@ -84,36 +79,23 @@ def check_weight(path: Path, name: str, tensor: object) -> None:
 
 
 def _indexed_files(index: Path) -> List[Path]:
-    from docnmt_fairseq.hub.source import read_json
-
-    files = read_json(index).get("weight_map")
-    if not isinstance(files, dict) or not all(isinstance(name, str) for name in files.values()):
-        raise InputError(f"{index}: not an index of model files")
-    names = sorted({*files.values()})
-    missing = [name for name in names if not (index.parent / name).is_file() or Path(name).name != name]
+    names = sorted({*read_json(index)["weight_map"].values()})
+    missing = [name for name in names if Path(name).name != name or not (index.parent / name).is_file()]
     if missing:
         raise InputError(f"{index}: {missing[0]} is missing; download the whole model")
     return [index.parent / name for name in names]
 
 
-def _safetensors(file: Path) -> Dict[str, Callable[[], Tensor]]:
+def _read_safetensors(file: Path) -> Dict[str, Tensor]:
     try:
-        from safetensors import SafetensorError, safe_open
+        from safetensors import SafetensorError
+        from safetensors.torch import load_file
     except ImportError as error:
         raise InputError(f"{file}: {MISSING_LIBRARY}") from error
     try:
-        stream: Any = safe_open(str(file), framework="pt")
-        names = list(stream.keys())
-        return {name: lambda name=name: stream.get_tensor(name) for name in names}  # type: ignore[misc]
+        return load_file(file)
     except (SafetensorError, OSError) as error:
         raise InputError(f"{file}: truncated or damaged ({first_line(error)}); download it again") from error
-
-
-def _pickle(file: Path) -> Dict[str, Callable[[], Tensor]]:
-    loaded = load_safely(file)
-    if not isinstance(loaded, dict) or not all(isinstance(value, Tensor) for value in loaded.values()):
-        raise InputError(f"{file}: not a dictionary of tensors")
-    return {name: lambda name=name: loaded[name] for name in loaded}  # type: ignore[misc]
 
 
 def load_safely(file: Path) -> Any:

@@ -36,7 +36,7 @@ from docnmt_fairseq.data.extra_sources import (
 from docnmt_fairseq.data.index import Split
 from docnmt_fairseq.data.interactive import OpenBatch, OpenDocument
 from docnmt_fairseq.data.random_context import TrainingSentences, read_training_sentences
-from docnmt_fairseq.embedding.similar_context import SimilarContext
+from docnmt_fairseq.embedding.neighbours import SimilarContext
 from docnmt_fairseq.errors import InputError, refuse
 from docnmt_fairseq.models.base import all_take_layouts, batch_for_model, takes_layout
 from docnmt_fairseq.options import option, problems_of

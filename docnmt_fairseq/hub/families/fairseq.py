@@ -21,9 +21,9 @@ from torch import Tensor
 import docnmt_fairseq
 from docnmt_fairseq.corpus.dictionaries import dictionary_errors
 from docnmt_fairseq.corpus.files import read_lines
-from docnmt_fairseq.corpus.subwords import CODES, SENTENCEPIECE, load_subword_model
+from docnmt_fairseq.corpus.subwords import CODES, SENTENCEPIECE
 from docnmt_fairseq.errors import InputError, first_line
-from docnmt_fairseq.hub.base import FAMILIES, Family, ImportedModel, TextModels
+from docnmt_fairseq.hub.base import FAMILIES, Family, ImportedModel
 from docnmt_fairseq.hub.layout import OUTPUT, SIDES
 from docnmt_fairseq.hub.source import Request
 from docnmt_fairseq.hub.tensors import check_weight, load_safely
@@ -66,28 +66,35 @@ class FairseqCheckpoint(Family):
             if languages is not None and len(dictionary) < rows:
                 languages.add_to(dictionary)
             if rows != len(dictionary):
-                raise InputError(
-                    f"{path}: {rows:,} {side} embeddings, but {len(dictionary):,} symbols in the dictionary"
-                )
+                symbols = f"{len(dictionary):,} symbols in the dictionary"
+                raise InputError(f"{path}: {rows:,} {side} embeddings, but {symbols}")
         model = _model(cfg, dictionaries, state, path)
         try:
             options = structure_of_transformer(model.cfg)
         except InputError as error:
             raise InputError(f"{path}: {error}") from None
         special = {symbol: number for number, symbol in enumerate(SPECIAL)}
-        found = [
+        source, target = (
             Vocabulary.of_rows(list(dictionary.symbols), special, file)
             for dictionary, file in zip(dictionaries, dictionary_files)
-        ]
-        vocabularies = (found[0], found[1])
-        subwords = request.subwords or _subwords_next_to(path.parent)
-        parameters = _reordered(model.state_dict(), vocabularies)
+        )
+        parameters = _reordered(model.state_dict(), (source, target))
         options["output_bias"] = BIAS in parameters
-        positions = (int(model.cfg.max_source_positions), int(model.cfg.max_target_positions))
-        files = [path, *dict.fromkeys(dictionary_files), *([subwords] if subwords else [])]
-        text = _text(subwords, request.tokenizer, tokens)
-        listed = [] if languages is None else languages.names
-        return ImportedModel("fairseq", options, parameters, vocabularies, text, positions, files, listed)
+        subwords = request.subwords or _subwords_next_to(path.parent)
+        kind = "none" if subwords is None else SENTENCEPIECE if subwords.suffix in (".model", ".spm") else CODES
+        return ImportedModel(
+            "fairseq",
+            options,
+            parameters,
+            (source, target),
+            (int(model.cfg.max_source_positions), int(model.cfg.max_target_positions)),
+            kind,
+            (subwords, subwords) if subwords else (),
+            request.tokenizer or (CODES_TOKENIZER if kind == CODES else "none"),
+            tokens,
+            [path, *dict.fromkeys(dictionary_files), *([subwords] if subwords else [])],
+            [] if languages is None else languages.names,
+        )
 
 
 @dataclass(frozen=True)
@@ -180,12 +187,10 @@ def _checkpoint(path: Path) -> Path:
 
 def _load(path: Path) -> Tuple[Any, Dict[str, Tensor]]:
     """Returns configuration and parameters of a checkpoint."""
-    content = load_safely(path)
-    model = content.get("model") if isinstance(content, dict) else None
-    if not isinstance(model, dict) or not (content.get("cfg") or content.get("args")):
-        raise InputError(f"{path}: not a checkpoint of fairseq (model, and args or cfg)")
+    load_safely(path)  # fairseq's loader is unsafe with PyTorch before 2.6
     try:
         checkpoint = load_checkpoint_to_cpu(str(path))
+        checkpoint["cfg"].task  # noqa: B018  (missing in other files)
     except Exception as error:  # any content
         raise InputError(f"{path}: not a checkpoint of fairseq ({type(error).__name__}: {first_line(error)})") from None
     for name, value in checkpoint["model"].items():
@@ -236,16 +241,6 @@ def _reordered(state: Dict[str, Tensor], vocabularies: Tuple[Vocabulary, Vocabul
             found[name] = reordered
     bias = target.output_bias(None)
     return found if bias is None else {**found, BIAS: bias}
-
-
-def _text(file: Optional[Path], tokenizer: Optional[str], tokens: Tuple[Optional[str], Optional[str]]) -> TextModels:
-    """Returns the steps from text to symbols."""
-    if file is None:
-        return TextModels("none", (), tokenizer or "none", tokens)
-    if file.suffix in (".model", ".spm"):
-        load_subword_model(file)
-        return TextModels(SENTENCEPIECE, (file, file), tokenizer or "none", tokens)
-    return TextModels(CODES, (file, file), tokenizer or CODES_TOKENIZER, tokens)
 
 
 def _subwords_next_to(folder: Path) -> Optional[Path]:

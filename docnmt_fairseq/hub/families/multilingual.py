@@ -7,25 +7,25 @@ SMaLL-100, NLLB-200 with ``legacy_behaviour``, mBART-25.
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Sequence, Tuple
-
-from torch import Tensor
+from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Mapping, Tuple
 
 from docnmt_fairseq.boundaries import PARAGRAPH
 from docnmt_fairseq.corpus.subwords import SENTENCEPIECE, load_subword_model
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.files import copy_file, json_bytes, read_json, write_bytes
-from docnmt_fairseq.hub.base import FAMILIES, Family, ImportedModel, TextModels
+from docnmt_fairseq.hub.base import FAMILIES, Family, ImportedModel
 from docnmt_fairseq.hub.hub_text import NLLB_CODE
 from docnmt_fairseq.hub.layout import SIDES, Configuration, read_layers, read_shared_embeddings
 from docnmt_fairseq.hub.source import Request
 from docnmt_fairseq.hub.source import read_json as read_config
 from docnmt_fairseq.hub.tensors import Tensors
-from docnmt_fairseq.hub.vocabulary import BIAS, MASK, SENTENCEPIECE_MODEL, SPECIAL, multilingual_vocabulary, pieces_of
+from docnmt_fairseq.hub.vocabulary import BIAS, MASK, SPECIAL, Vocabulary, symbols_by_row
 
 if TYPE_CHECKING:
     from docnmt_fairseq.hub.hub_text import HubText
 
+SENTENCEPIECE_MODEL = "sentencepiece.bpe.model"
+MODEL_SPECIAL = ("<unk>", "<s>", "</s>")  # first pieces of the SentencePiece models
 M2M, NLLB, MBART = ("M2M100Tokenizer", "NllbTokenizer", "MBart50Tokenizer")
 STYLES = {  # language tokens by tokenizer
     M2M: re.compile(r"__[a-z]{2,3}__"),
@@ -38,6 +38,7 @@ OPTIONS = {
     "share_all_embeddings": True,
     "share_decoder_input_output_embed": True,
 }
+MBART_OPTIONS = {"layernorm_embedding": True, "word_positions": "learned", "decoder_learned_pos": True}
 REQUIRED = {"pad_token_id": 1, "eos_token_id": 2, "decoder_start_token_id": 2, "tie_word_embeddings": True}
 TOKENIZER_CONFIG, OFFSET = "tokenizer_config.json", 2  # offset: rows before the first learned position
 M2M_TOKENIZERS = (M2M, NLLB, "PreTrainedTokenizer", "TokenizersBackend")
@@ -48,96 +49,130 @@ ONLY_IN_MBART_50 = {
 }  # fmt: skip
 
 
-class MultilingualFamily(Family):
-    """Common parts of the multilingual families.
-
-    Class attributes:
-        name: name of the family.
-        own_options: options of ``document_transformer`` in addition to ``OPTIONS``.
-        norms: layer norms of encoder and decoder outside of layers.
-    """
-
-    name = ""
-    own_options: Dict[str, Any] = {}
-    norms: Tuple[str, ...] = ("layer_norm",)
-
-    def check_tokenizer(self, path: Path, tokenizer: Mapping[str, Any], languages: Sequence[str]) -> None:
-        """Raises :class:`InputError` for relatives with language tokens in other places."""
-        raise NotImplementedError
-
-    def positions(self, tensors: Tensors, rows: int, width: int) -> Dict[str, Tensor]:
-        """Returns learned position tables by fairseq's names."""
-        raise NotImplementedError
-
-    def read(self, request: Request) -> ImportedModel:
-        """Returns the model."""
-        config = Configuration(request)
-        for name, value in REQUIRED.items():
-            config.require(name, value)
-        options = {**config.options(), **OPTIONS, **self.own_options}
-        vocabulary, tokens, files = multilingual_vocabulary(request, config.get("vocab_size", int))
-        by_language = {token.removeprefix("__").removesuffix("__"): token for token in tokens}
-        path = request.path / TOKENIZER_CONFIG
-        kind = {name: value for name, value in config.values.items() if name == "tokenizer_class" and value}
-        self.check_tokenizer(path, {**kind, **(read_config(path) if path.is_file() else {})}, [*by_language])
-        tensors = Tensors.of_folder(request.path)
-        longest = config.get("max_position_embeddings", int)
-        state = {
-            **read_layers(tensors, options, self.norms),
-            **read_shared_embeddings(tensors, vocabulary, config.width),
-            **self.positions(tensors, longest, config.width),
-        }
-        tensors.check_all_taken()
-        options["output_bias"] = BIAS in state
-        model = request.file(SENTENCEPIECE_MODEL)
-        language_tokens = (request.language_token(0, by_language), request.language_token(1, by_language))
-        text = TextModels(SENTENCEPIECE, (model, model), language_tokens=language_tokens)
-        files = [config.path, *files, *tensors.files]
-        both, positions = (vocabulary, vocabulary), (longest, longest)
-        return ImportedModel(self.name, options, state, both, text, positions, files, [*by_language])
+# --- Import ---
 
 
 @FAMILIES.register("m2m_100")
-class M2M100(MultilingualFamily):
+class M2M100(Family):
     """M2M-100 and NLLB-200."""
 
-    name = "m2m_100"
+    name, is_mbart = "m2m_100", False
 
-    def check_tokenizer(self, path: Path, tokenizer: Mapping[str, Any], languages: Sequence[str]) -> None:
-        """Rejects SMaLL-100 and ``legacy_behaviour``."""
-        kind = str(tokenizer.get("tokenizer_class") or M2M)
-        if not kind.startswith(M2M_TOKENIZERS):
-            raise InputError(f"{path}: tokenizer_class {kind} is not supported (a relative such as SMaLL-100)")
-        if tokenizer.get("legacy_behaviour"):
-            raise InputError(f"{path}: legacy_behaviour (language tokens after the sentence) is not supported")
-
-    def positions(self, tensors: Tensors, rows: int, width: int) -> Dict[str, Tensor]:
-        """Returns no tables: sinusoids are computed; old checkpoints contain them."""
-        tensors.leave_out(*(f"model.{side}.embed_positions.weights" for side in SIDES))
-        return {}
+    def read(self, request: Request) -> ImportedModel:
+        """Returns the model."""
+        config = Configuration(request.path)
+        config.require(REQUIRED)
+        options = {**config.options(), **OPTIONS, **(MBART_OPTIONS if self.is_mbart else {})}
+        vocabulary, tokens, files = _vocabulary(request, config["vocab_size"])
+        by_language = {token.removeprefix("__").removesuffix("__"): token for token in tokens}
+        _check_tokenizer(config, by_language, self.is_mbart)
+        tensors = Tensors(request.path)
+        width, longest = config["d_model"], config["max_position_embeddings"]
+        norms = ("layer_norm", "layernorm_embedding") if self.is_mbart else ("layer_norm",)
+        state = {**read_layers(tensors, options, norms), **read_shared_embeddings(tensors, vocabulary, width)}
+        for side in SIDES if self.is_mbart else ():
+            positions = f"{side}.embed_positions.weight"
+            state[positions] = tensors.take(f"model.{positions}", (longest + OFFSET, width))
+        tensors.leave_out(*(f"model.{side}.embed_positions.weights" for side in SIDES))  # sinusoids in old checkpoints
+        tensors.check_all_taken()
+        options["output_bias"] = BIAS in state
+        model = request.file(SENTENCEPIECE_MODEL)
+        return ImportedModel(
+            self.name,
+            options,
+            state,
+            (vocabulary, vocabulary),
+            (longest, longest),
+            SENTENCEPIECE,
+            (model, model),
+            language_tokens=(request.language_token(0, by_language), request.language_token(1, by_language)),
+            files=[config.path, *files, *tensors.files],
+            languages=[*by_language],
+        )
 
 
 @FAMILIES.register("mbart")
-class MBart50(MultilingualFamily):
+class MBart50(M2M100):
     """mBART-50."""
 
-    name = "mbart"
-    own_options = {"layernorm_embedding": True, "word_positions": "learned", "decoder_learned_pos": True}
-    norms = ("layer_norm", "layernorm_embedding")
+    name, is_mbart = "mbart", True
 
-    def check_tokenizer(self, path: Path, tokenizer: Mapping[str, Any], languages: Sequence[str]) -> None:
-        """Rejects mBART-25: mBART-50 is recognised by its tokenizer, or by a language that mBART-25 does not have."""
-        kind = str(tokenizer.get("tokenizer_class") or "")
-        if kind.startswith("MBartTokenizer") or not (kind.startswith(MBART) or ONLY_IN_MBART_50 & {*languages}):
-            raise InputError(
-                f"{path}: tokenizer_class {kind or 'is missing'}: mBART-25 (language tokens after the sentence) is not "
-                f"supported; mBART-50 has {MBART}"
-            )
 
-    def positions(self, tensors: Tensors, rows: int, width: int) -> Dict[str, Tensor]:
-        """Returns the learned tables of both sides."""
-        names = [f"{side}.embed_positions.weight" for side in SIDES]
-        return {name: tensors.take(f"model.{name}", (rows + OFFSET, width)) for name in names}
+def _check_tokenizer(config: Configuration, languages: Mapping[str, str], is_mbart: bool) -> None:
+    """Raises :class:`InputError` for relatives with language tokens in other places."""
+    path = config.path.with_name(TOKENIZER_CONFIG)
+    tokenizer = read_config(path) if path.is_file() else {}
+    kind = str(tokenizer.get("tokenizer_class", config.get("tokenizer_class")) or "")
+    if not is_mbart:
+        if kind and not kind.startswith(M2M_TOKENIZERS):
+            raise InputError(f"{path}: tokenizer_class {kind} is not supported (a relative such as SMaLL-100)")
+        if tokenizer.get("legacy_behaviour"):
+            raise InputError(f"{path}: legacy_behaviour (language tokens after the sentence) is not supported")
+    elif kind.startswith("MBartTokenizer") or not (kind.startswith(MBART) or ONLY_IN_MBART_50 & {*languages}):
+        raise InputError(
+            f"{path}: tokenizer_class {kind or 'is missing'}: mBART-25 (language tokens after the sentence) is not "
+            f"supported; mBART-50 has {MBART}"
+        )
+
+
+def _vocabulary(request: Request, rows: int) -> Tuple[Vocabulary, List[str], List[Path]]:
+    """Returns vocabulary, language tokens and the files with them.
+
+    Rows: fairseq's special symbols, pieces of one SentencePiece model, language tokens. Pieces are numbered by
+    ``vocab.json`` if it exists, otherwise by the SentencePiece model.
+
+    Raises:
+        InputError: a file is missing, or does not match the embeddings.
+    """
+    model, numbered = request.file(SENTENCEPIECE_MODEL), request.path / "vocab.json"
+    files = [model]
+    if numbered.is_file():
+        ids: Dict[str, int] = dict(read_config(numbered))
+        files.append(numbered)
+    else:
+        ids = {symbol: number for number, symbol in enumerate([*SPECIAL, *_pieces(model)])}
+    if tuple(sorted(ids, key=lambda symbol: ids[symbol])[: len(SPECIAL)]) != SPECIAL:
+        raise InputError(f"{files[-1]}: does not start with {' '.join(SPECIAL)}; it belongs to another model")
+    tokens: List[str] = []
+    for name in ("tokenizer.json", "added_tokens.json", TOKENIZER_CONFIG, "special_tokens_map.json"):
+        path = request.path / name
+        if path.is_file() and not tokens:
+            added = dict(_added_tokens(name, read_config(path), len(ids)))
+            tokens = [token for token in sorted(added, key=added.__getitem__) if token not in (*SPECIAL, MASK)]
+            if tokens:
+                ids.update(added)
+                files.append(path)
+    if not tokens:
+        raise InputError(f"{request.path}: no language tokens; add tokenizer.json or special_tokens_map.json")
+    special = {symbol: number for number, symbol in enumerate(SPECIAL)}
+    return Vocabulary.of_rows(symbols_by_row(ids, rows, files[-1]), special, files[-1]), tokens, files
+
+
+def _pieces(model: Path) -> List[str]:
+    """Returns the pieces of a SentencePiece model without its special symbols."""
+    processor = load_subword_model(model)
+    pieces = [processor.id_to_piece(number) for number in range(processor.get_piece_size())]
+    if tuple(pieces[: len(MODEL_SPECIAL)]) != MODEL_SPECIAL:
+        raise InputError(f"{model}: does not start with {' '.join(MODEL_SPECIAL)}; it belongs to another model")
+    return pieces[len(MODEL_SPECIAL) :]
+
+
+def _added_tokens(name: str, content: Mapping[str, Any], pieces: int) -> Iterator[Tuple[str, int]]:
+    """Yields the tokens after the pieces, with their rows."""
+    if name == "added_tokens.json":
+        found = list(content.items())
+    elif name == "tokenizer.json":
+        found = [(token["content"], token["id"]) for token in content.get("added_tokens", [])]
+    elif content.get("added_tokens_decoder"):
+        found = [(token["content"], int(number)) for number, token in content["added_tokens_decoder"].items()]
+    else:
+        listed = content.get("additional_special_tokens") or content.get("extra_special_tokens") or []
+        contents = [token["content"] if isinstance(token, Mapping) else token for token in listed]
+        found = [(token, pieces + n) for n, token in enumerate(t for t in contents if t not in (*SPECIAL, MASK))]
+    yield from ((token, number) for token, number in found if number >= pieces)
+
+
+# --- Export ---
 
 
 def tokenizer_for(text: "HubText") -> str | None:
@@ -148,20 +183,15 @@ def tokenizer_for(text: "HubText") -> str | None:
     name = next(matching, None)
     if name in (None, M2M):
         return name
-    expected = [*SPECIAL, *pieces_of(text.models[1])]  # NLLB and mBART take the numbers from the SentencePiece model
+    expected = [*SPECIAL, *_pieces(text.models[1])]  # NLLB and mBART take the numbers from the SentencePiece model
     return name if text.vocabularies.symbols[1][: len(expected)] == expected else None
-
-
-def language_tokens(text: "HubText", name: str) -> List[str]:
-    """Returns all language tokens of the vocabulary."""
-    return [symbol for symbol in text.vocabularies.symbols[1] if STYLES[name].fullmatch(symbol)]
 
 
 def write_tokenizer(text: "HubText", name: str, folder: Path) -> Dict[str, Any]:
     """Writes SentencePiece model, pieces and language tokens; returns the configuration of the tokenizer."""
     load_subword_model(text.models[1])
     copy_file(text.models[1], folder / SENTENCEPIECE_MODEL)
-    tokens, ids = language_tokens(text, name), text.vocabularies.ids(1)
+    tokens, ids = _language_tokens(text, name), text.vocabularies.ids(1)
     if name == M2M:
         pieces = {symbol: number for symbol, number in ids.items() if number < min(ids[token] for token in tokens)}
         write_bytes(folder / "vocab.json", json_bytes(pieces, indent=2))
@@ -171,15 +201,18 @@ def write_tokenizer(text: "HubText", name: str, folder: Path) -> Dict[str, Any]:
     return {"src_lang": source, "tgt_lang": target}
 
 
+def _language_tokens(text: "HubText", name: str) -> List[str]:
+    return [symbol for symbol in text.vocabularies.symbols[1] if STYLES[name].fullmatch(symbol)]
+
+
 def write_nllb(text: "HubText", folder: Path) -> None:
     """Writes ``tokenizer.json``; without it ``transformers`` would number the added tokens differently."""
     try:
         from transformers import NllbTokenizer
     except ImportError as error:
-        raise InputError(
-            "--format huggingface: NLLB's tokenizer needs transformers: pip install transformers"
-        ) from error
-    tokens, path = language_tokens(text, NLLB), folder / "tokenizer.json"
+        hint = "pip install transformers"
+        raise InputError(f"--format huggingface: NLLB's tokenizer needs transformers: {hint}") from error
+    tokens, path = _language_tokens(text, NLLB), folder / "tokenizer.json"
     NllbTokenizer.from_pretrained(folder, extra_special_tokens=tokens).save_pretrained(folder)
     content: Dict[str, Any] = read_json(path)
     ids = text.vocabularies.ids(1)

@@ -19,7 +19,7 @@ class FairseqCheckpoint(ExportFormat):
     folder = False
 
     def write(self, trained: TrainedModel, output: Path, precision: str) -> None:
-        """See :class:`ExportFormat`."""
+        """Writes the checkpoint."""
         import torch
 
         if precision != "float32":
