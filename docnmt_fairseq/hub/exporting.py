@@ -61,7 +61,7 @@ class ExportFormat(ABC):
 
     @abstractmethod
     def write(self, trained: TrainedModel, output: Path, precision: str) -> None:
-        """Writes the model to an empty folder, or a file, with weights of a precision (``layers.packed_linear.PRECISIONS``).
+        """Writes the model to an empty folder, or a file, with weights of a precision.
 
         Raises:
             InputError: the format cannot express the model or precision; a library is missing.
