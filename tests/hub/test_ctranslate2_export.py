@@ -257,7 +257,7 @@ def translations(model, lines):
 @pytest.mark.parametrize("steps", some_quick(TEXT, {"subwords"}))
 def test_program_of_the_page(tmp_path, steps):
     """The program in README.md translates as docnmt translate."""
-    model = hub.trained(hub.made(tmp_path, **TEXT[steps]), tmp_path, updates=30)
+    model = hub.trained(hub.made(tmp_path, **TEXT[steps]), tmp_path)
     given = shutil.copytree(model / "data-bin", tmp_path / "alone") if steps == "a data-bin" else model
     export(str(model / "checkpoint.pt"), tmp_path / "model.ct2", "ctranslate2", data=given)
     assert by_the_page(tmp_path / "model.ct2", ENGLISH[:2]) == translations(model, ENGLISH[:2])

@@ -39,7 +39,8 @@ def test_translations_equal_those_of_the_checkpoint(trained, prepared, tmp_path,
     assert translations(prepared, tmp_path / "model.pt") == translations(prepared, path)
     if model == "shared":
         names = ["encoder.embed_tokens.weight", "decoder.embed_tokens.weight", "decoder.output_projection.weight"]
-        assert len({read_checkpoint(tmp_path / "model.pt")["model"][name].data_ptr() for name in names}) == 1
+        parameters = read_checkpoint(tmp_path / "model.pt")["model"]
+        assert len({parameters[name].data_ptr() for name in names}) == 1
 
 
 def test_number_of_updates_is_kept(trained, prepared, tmp_path):

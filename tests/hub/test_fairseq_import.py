@@ -91,7 +91,7 @@ def with_more_rows(place, rows, **options):
     """Adds embeddings to a checkpoint and changes options of its task and model."""
     state = torch.load(place / "model.pt", weights_only=True)
     for values in (state["cfg"]["task"], state["cfg"]["model"]):
-        vars(values).update(options)
+        getattr(values, "__dict__", values).update(options)
     more = torch.randn(rows, 8)
     for name in TABLES:
         state["model"][name] = torch.cat([state["model"][name], more])

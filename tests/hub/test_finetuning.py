@@ -214,7 +214,8 @@ def test_script_from_import_to_scores_is_resumed(tmp_path, tmp_path_factory, imp
     assert again.returncode == 0 and (tmp_path / "scores.txt").read_text() == scores
 
 
-def test_script_keeps_other_imports_and_passes_options(tmp_path):
+def test_script_keeps_other_imports_and_passes_options(tmp_path, tmp_path_factory, imported):
+    ready = imported.commands(tmp_path_factory.mktemp("commands"))
     output, data = tmp_path / "output", tmp_path / "data"
     data.mkdir()
     for name in ("train", "valid", "test"):
@@ -222,7 +223,7 @@ def test_script_keeps_other_imports_and_passes_options(tmp_path):
             (data / f"{name}.{side}").touch()
 
     def failure(model, options):
-        done = run_script(model, data, output, IMPORT_OPTIONS=options, PYTHONPATH=str(ROOT))
+        done = run_script(model, data, output, **{**ready, "IMPORT_OPTIONS": options})
         assert done.returncode != 0
         return done.stderr
 

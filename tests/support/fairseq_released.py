@@ -1,4 +1,4 @@
-"""Models of fairseq's own tasks, trained here, in folders as they would be released."""
+"""Models of fairseq's own tasks in folders as they are released."""
 
 import json
 import shutil
@@ -8,14 +8,13 @@ from fairseq import checkpoint_utils
 
 from docnmt_fairseq.corpus.text_codec import TextCodec, token_ids
 from tests.support import toy
+from tests.support.preprocess import fairseq_preprocess
 from tests.support.pretrained import ENGLISH, GERMAN, train_sentencepiece
 from tests.support.toy import TINY
 
 
 def binarise(folder):
-    """Makes a data-bin of SentencePiece's pieces, a sentence a line, as translation tasks have it; returns where."""
-    from tests.support.preprocess import fairseq_preprocess
-
+    """Writes a data-bin of SentencePiece pieces, one sentence per line; returns the folder."""
     processor = train_sentencepiece(folder / "spm.model", ENGLISH + GERMAN, 80)
     for side, lines in (("en", ENGLISH), ("de", GERMAN)):
         text = "".join(" ".join(processor.encode(line, out_type=str)) + "\n" for line in lines)
@@ -27,7 +26,7 @@ def binarise(folder):
 
 
 def released(binarised, folder, *options, task="translation", arch="transformer", updates="3"):
-    """Trains with a task of fairseq, and puts what would be released into a folder."""
+    """Trains with a task of fairseq; returns the folder of a release."""
     settings = ["--max-update", updates, "--source-lang", "en", "--target-lang", "de"]
     if task == "translation_multi_simple_epoch":
         settings = ["--max-update", updates, "--lang-pairs", "en-de", "--sampling-method", "concat"]
@@ -41,7 +40,7 @@ def released(binarised, folder, *options, task="translation", arch="transformer"
 
 
 def logits_of_fairseq(path, data_bin, **overrides):
-    """The model as fairseq itself loads it."""
+    """Returns the model and its task as loaded by fairseq."""
     (model,), _, task = checkpoint_utils.load_model_ensemble_and_task(
         [str(path)], arg_overrides={"data": str(data_bin), **overrides}
     )
@@ -64,6 +63,6 @@ def log_probabilities(model, source, target):
 
 
 def tokens_of(folder):
-    """The language tokens of an imported model."""
+    """Returns the language tokens of an imported model."""
     options = json.loads((folder / "manifest.json").read_text())["options"]
     return options["source_lang_token"], options["target_lang_token"]

@@ -1,4 +1,4 @@
-"""Models that are trained here and exported for Hugging Face's transformers, and how they are loaded there."""
+"""Models that are trained here, exported, and loaded by Hugging Face's transformers."""
 
 import shutil
 
@@ -24,7 +24,7 @@ def made(folder, **options):
 
 
 def trained(data, folder, *options, updates=100, **kind):
-    """Trains a model; returns the data with the checkpoint in it, as an imported one."""
+    """Trains a model; returns a folder with data and checkpoint, in the layout of docnmt import."""
     shutil.copytree(data, folder / "model")
     fixed = ["-s", "en", "-t", "de", "--max-update", str(updates), "--lr", "0.02", "--max-tokens", "300"]
     path = toy.train(data / "data-bin", folder / "trained", *fixed, *options, **kind)
@@ -33,7 +33,7 @@ def trained(data, folder, *options, updates=100, **kind):
 
 
 def loaded(folder):
-    """Returns the model and the tokenizer of an exported folder; every tensor comes from there."""
+    """Returns model and tokenizer of an exported folder, which has all tensors."""
     model, about = transformers.AutoModelForSeq2SeqLM.from_pretrained(folder, output_loading_info=True)
     missing = {name for name in about["missing_keys"] if "embed_positions" not in name}
     assert not missing and not about["unexpected_keys"] and not about["mismatched_keys"]
@@ -42,14 +42,14 @@ def loaded(folder):
 
 
 def pair_of(hub, data):
-    """Returns an exported folder beside the model that was exported, which is in ``data``."""
+    """Returns the pair of an exported folder and the model in ``data``."""
     model, tokenizer = loaded(hub)
     generation = model.generation_config
     return Pair(model, tokenizer, data, generation.decoder_start_token_id, generation.forced_bos_token_id)
 
 
 def assert_same(pair, translated=True):
-    """Asserts that symbols, states, probabilities and translations are the same by both."""
+    """Asserts equal symbols, states, probabilities and translations."""
     for side, lines in ((0, ENGLISH), (1, GERMAN)):
         ours, theirs = pair.symbols(side, lines)
         assert ours == theirs

@@ -1,50 +1,46 @@
-"""A model of Hugging Face's beside what was imported or exported of it: both compute the same."""
+"""Comparison of a model of Hugging Face's transformers with its import or export."""
 
 import pytest
 import torch
 
+from docnmt_fairseq.checkpoints import load_ensemble
+from docnmt_fairseq.corpus.text_codec import TextCodec, token_ids
+from docnmt_fairseq.search.options import SearchOptions
+from docnmt_fairseq.translate.translator import DocumentTranslator
 from tests.support.pretrained import ENGLISH, GERMAN
 
 
 class Pair:
-    """A model of Hugging Face's beside what was imported of it.
+    """Model of Hugging Face's with its tokenizer, and the imported model in a folder.
 
     Args:
-        model: in evaluation mode.
-        tokenizer: of it.
-        folder: the imported one.
-        start: number of the decoder's first token.
-        forced: number of the language token that translations begin with.
+        start: id of the decoder's first token.
+        forced: id of the language token at the start of translations.
     """
 
     def __init__(self, model, tokenizer, folder, start, forced=None):
-        from docnmt_fairseq.checkpoints import load_ensemble
-        from docnmt_fairseq.corpus.text_codec import TextCodec
-
         self.model, self.tokenizer, self.folder, self.start, self.forced = model, tokenizer, folder, start, forced
         self.ensemble = load_ensemble(folder / "checkpoint.pt", data=folder)
         self.codec = TextCodec.of_output(folder)
 
     def tokens(self, side, lines):
-        """Our token numbers of sentences."""
-        from docnmt_fairseq.corpus.text_codec import token_ids
-
+        """Returns our token ids of sentences."""
         return token_ids(self.codec.encode(side, lines), self.ensemble.dictionaries[side])
 
     def numbers(self, side, lines):
-        """Hugging Face's."""
+        """Returns Hugging Face's token ids of sentences."""
         given = {"text" if side == 0 else "text_target": lines}
         return self.tokenizer(**given).input_ids
 
     def symbols(self, side, lines):
-        """The symbols of both, to be compared."""
+        """Returns the symbols of both."""
         dictionary = self.ensemble.dictionaries[side]
         ours = [[dictionary[int(token)] for token in tokens] for tokens in self.tokens(side, lines)]
         by_number = {number: symbol for symbol, number in self.ids(side).items()}
         return ours, [[by_number[number] for number in numbers] for numbers in self.numbers(side, lines)]
 
     def ids(self, side):
-        """Hugging Face's numbers of all symbols."""
+        """Returns Hugging Face's ids of all symbols."""
         if getattr(self.tokenizer, "separate_vocabs", False) and side == 1:
             return self.tokenizer.target_encoder
         if not hasattr(self.tokenizer, "encoder"):
@@ -53,7 +49,7 @@ class Pair:
 
     @torch.no_grad()
     def encoder_states(self, line):
-        """The states [m, d] of both."""
+        """Returns the states [m, d] of both."""
         (tokens,), (numbers,) = self.tokens(0, [line]), self.numbers(0, [line])
         ours = self.ensemble.model.encoder(tokens[None])["encoder_out"][0][:, 0]
         theirs = self.model.get_encoder()(torch.tensor([numbers])).last_hidden_state[0]
@@ -61,7 +57,7 @@ class Pair:
 
     @torch.no_grad()
     def log_probabilities(self, source, target):
-        """The log-probabilities [m_t, V] of both under teacher forcing, in the order of our dictionary."""
+        """Returns the log-probabilities [m_t, V] of both under teacher forcing."""
         (tokens,), (wanted,) = self.tokens(0, [source]), self.tokens(1, [target])
         dictionary = self.ensemble.dictionaries[1]
         previous = torch.cat([torch.tensor([dictionary.eos()]), wanted[:-1]])[None]
@@ -73,19 +69,16 @@ class Pair:
         return ours, logits.log_softmax(-1)
 
     def ordered(self, log_probs):
-        """Hugging Face's [m_t, V] by our dictionary, and which of its symbols both have."""
+        """Returns Hugging Face's log-probabilities in the order of our dictionary, and the common symbols."""
         dictionary, ids = self.ensemble.dictionaries[1], self.ids(1)
         there = [number for number, symbol in enumerate(dictionary.symbols) if symbol in ids]
         return log_probs[:, [ids[dictionary[number]] for number in there]], there
 
     def hypotheses(self, lines, limit=40, beam=4, length_penalty=0.0):
-        """The best hypotheses of each sentence by both, (text, score) each, of those that end before the limit.
+        """Returns the n best (text, score) of both for each sentence whose hypotheses end before the limit.
 
-        Unknown words are left out, as Hugging Face leaves them out.
+        Without unknown words, which Hugging Face does not print.
         """
-        from docnmt_fairseq.search.options import SearchOptions
-        from docnmt_fairseq.translate.translator import DocumentTranslator
-
         search = SearchOptions(beam=beam, nbest=beam, max_len_b=limit, lenpen=length_penalty)
         translator = DocumentTranslator.from_checkpoint(self.folder / "checkpoint.pt", search=search, cpu=True)
         ours = [
@@ -105,30 +98,30 @@ class Pair:
             theirs.append(list(zip(texts[rows], found.sequences_scores[rows].tolist())))
             lengths = (found.sequences[rows] != self.tokenizer.pad_token_id).sum(1)
             whole.append(bool((lengths < limit - 2).all()))
-        if self.forced is not None:  # Hugging Face gives the token no probability of its own: 1
+        if self.forced is not None:  # its probability is 1 for Hugging Face
             ours = [[(text, score - self._of_token(line)) for text, score in of] for of, line in zip(ours, lines)]
         return [(a, b) for a, b, ended in zip(ours, theirs, whole) if ended]
 
     def _of_token(self, line):
-        """The log-probability of the target's language token."""
+        """Returns the log-probability of the target's language token."""
         number = self.ensemble.task.language_tokens[1]
         return float(self.log_probabilities(line, GERMAN[0])[0][0, number])
 
     def decoded(self, sequence):
-        """The text of a translation."""
+        """Returns the text of a translation."""
         options = {"use_source_tokenizer": False} if "Marian" in type(self.tokenizer).__name__ else {}
         return self.tokenizer.decode(sequence, skip_special_tokens=True, **options).strip()
 
 
 def assert_same_encoder_states(pair, lines=ENGLISH):
-    """Asserts that both encode sentences alike."""
+    """Asserts equal encoder states."""
     for line in lines:
         ours, theirs = pair.encoder_states(line)
         torch.testing.assert_close(ours, theirs, atol=1e-5, rtol=1e-5)
 
 
 def assert_same_log_probabilities(pair, sources=ENGLISH, targets=GERMAN, added=0):
-    """Asserts that both give every symbol the same probability; ``added`` ones are ours alone and never probable."""
+    """Asserts equal probabilities; ``added`` symbols are only in our vocabulary and improbable."""
     for source, target in zip(sources, targets):
         ours, theirs = pair.log_probabilities(source, target)
         theirs, there = pair.ordered(theirs)
@@ -139,10 +132,9 @@ def assert_same_log_probabilities(pair, sources=ENGLISH, targets=GERMAN, added=0
 
 
 def assert_same_translations(compared):
-    """Asserts that both searches find the same best translation, and give what both find the same score.
+    """Asserts equal best translations, and equal scores of common hypotheses.
 
-    Of those that end in the last step, fairseq's search takes as many as are missing, Hugging Face's compares them all
-    with those that ended before: the last of n best may differ, the first cannot.
+    The last of n best may differ: the searches treat hypotheses that end in the last step differently.
     """
     assert len(compared) > 3
     common = 0

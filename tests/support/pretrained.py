@@ -1,5 +1,6 @@
-"""Randomly initialised models of Hugging Face's, in folders as the hub has them."""
+"""Small models of Hugging Face's transformers in folders as on the hub."""
 
+import io
 import json
 import sys
 from pathlib import Path
@@ -9,10 +10,14 @@ import sentencepiece
 import torch
 
 try:
-    import torchaudio  # noqa: F401  (comes with fairseq, is built for a GPU where there may be none)
+    import torchaudio  # noqa: F401  (installed with fairseq, may be built for a GPU)
 except (ImportError, OSError):
-    sys.modules["torchaudio"] = None  # transformers would fail at it, too; so it is not there
+    sys.modules["torchaudio"] = None  # otherwise transformers fails at it
 transformers = pytest.importorskip("transformers")
+
+from docnmt_fairseq.errors import InputError  # noqa: E402
+from docnmt_fairseq.hub.importing import import_model  # noqa: E402
+from docnmt_fairseq.hub.source import Request  # noqa: E402
 
 ENGLISH = [
     "the cat sat on the mat .",
@@ -36,9 +41,7 @@ LANGUAGES = ("en", "de")
 
 
 def train_sentencepiece(path, lines, size, **settings):
-    """Writes a SentencePiece model learnt from some lines."""
-    import io
-
+    """Trains a SentencePiece model and writes it to a file."""
     content = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=iter(lines * 3), model_writer=content, vocab_size=size, hard_vocab_limit=False,
@@ -49,13 +52,13 @@ def train_sentencepiece(path, lines, size, **settings):
 
 
 def pieces_of(processor):
-    """Returns all pieces that are no special symbols."""
+    """Returns all pieces but special symbols."""
     numbers = range(processor.get_piece_size())
     return [processor.id_to_piece(n) for n in numbers if not (processor.is_control(n) or processor.is_unknown(n))]
 
 
 def taught(model, tokenizer, steps=60):
-    """Trains a little, so that translations differ by their sources, and end; returns the model."""
+    """Trains a few steps, so that translations depend on the source and end; returns the model."""
     batch = tokenizer(ENGLISH, text_target=GERMAN, return_tensors="pt", padding=True)
     batch["labels"][batch["labels"] == tokenizer.pad_token_id] = -100
     optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
@@ -68,7 +71,7 @@ def taught(model, tokenizer, steps=60):
 
 
 def stirred(model, std=0.15, seed=3):
-    """Gives every parameter a random value, so that nothing is as it begins; returns the model."""
+    """Gives every parameter a random value; returns the model."""
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for name, parameter in model.named_parameters():
@@ -87,7 +90,7 @@ SIZES = dict(
 
 
 def marian_folder(folder, codes=(), separate=False, **settings):
-    """Makes a random MarianMT in a folder; returns it."""
+    """Writes a MarianMT to a folder; returns it."""
     folder.mkdir(parents=True, exist_ok=True)
     found = [
         train_sentencepiece(folder / f"{side}.spm", lines, 60)
@@ -96,7 +99,7 @@ def marian_folder(folder, codes=(), separate=False, **settings):
     sides = [pieces_of(processor) for processor in found]
     if not separate:
         sides = [list(dict.fromkeys([*sides[0], *sides[1]]))]
-    ids, size = [], min(map(len, sides)) - 1  # a piece or two only SentencePiece knows
+    ids, size = [], min(map(len, sides)) - 1  # SentencePiece has one or two pieces more
     for pieces in sides:
         pieces = pieces[:size]
         symbols = ["</s>", "<unk>", *pieces, *codes, "<pad>"]
@@ -123,13 +126,9 @@ def marian_folder(folder, codes=(), separate=False, **settings):
 
 
 def multilingual_folder(folder, kind, saved_tokenizer=False, **settings):
-    """Makes a random M2M-100 ("m2m"), NLLB-200 ("nllb") or mBART-50 ("mbart"); returns it and its tokenizer.
+    """Writes an M2M-100 ("m2m"), NLLB-200 ("nllb") or mBART-50 ("mbart") to a folder; returns it and its tokenizer.
 
-    Args:
-        folder: to be made.
-        kind: which.
-        saved_tokenizer: with tokenizer.json, which has the numbers of the language tokens; else their order alone.
-        settings: of the configuration.
+    ``saved_tokenizer``: with tokenizer.json, which numbers the language tokens; otherwise only their order is given.
     """
     folder.mkdir(parents=True, exist_ok=True)
     algorithm = {"m2m": "unigram", "nllb": "bpe", "mbart": "unigram"}[kind]
@@ -154,7 +153,7 @@ def multilingual_folder(folder, kind, saved_tokenizer=False, **settings):
         (folder / "special_tokens_map.json").unlink()
     else:
         (folder / "tokenizer.json").unlink(missing_ok=True)
-    # <mask>, and rows that no symbol has
+    # <mask> and unused rows
     size = pieces + len(codes) + {"m2m": 8, "nllb": 3, "mbart": 1}[kind]
     values = {
         **SIZES, "vocab_size": size, "pad_token_id": 1, "eos_token_id": 2, "bos_token_id": 0, "scale_embedding": True,
@@ -170,7 +169,7 @@ def multilingual_folder(folder, kind, saved_tokenizer=False, **settings):
 
 
 def _write_tokenizer(folder, codes):
-    """Writes tokenizer.json as the hub has it: the languages, then <mask>; made anew they would have other numbers."""
+    """Writes tokenizer.json as on the hub: the languages, then <mask>; transformers would number them differently."""
     transformers.NllbTokenizer.from_pretrained(folder, extra_special_tokens=codes).save_pretrained(folder / "saved")
     content = json.loads((folder / "saved" / "tokenizer.json").read_text())
     added = {token["content"]: token for token in content["added_tokens"]}
@@ -183,23 +182,18 @@ def _write_tokenizer(folder, codes):
 
 
 def imported(folder, output, languages=LANGUAGES, codes=(None, None), **settings):
-    """Imports a folder; returns where."""
-    from docnmt_fairseq.hub.importing import import_model
-    from docnmt_fairseq.hub.source import Request
-
+    """Imports a folder; returns the output folder."""
     import_model(str(folder), Request(Path(folder), languages, codes), output, **settings)
     return output
 
 
 def some_quick(names, quick):
-    """Parameters of a fixture: those of ``quick``, and all others in the longer tests."""
+    """Returns parameters; those that are not in ``quick`` are marked slow."""
     return [name if name in quick else pytest.param(name, marks=pytest.mark.slow) for name in names]
 
 
 def refused(folder, match, **settings):
-    """Asserts that a folder is refused in one line, and nothing left of it."""
-    from docnmt_fairseq.errors import InputError
-
+    """Asserts that a folder is refused in one line and nothing is written."""
     output = folder.parent / "imported"
     with pytest.raises(InputError, match=match) as error:
         imported(folder, output, **settings)
