@@ -34,17 +34,13 @@ def last_checkpoints(folder: Path, number: int) -> List[Path]:
         InputError: there are fewer.
     """
     matches = ((SAVED.fullmatch(path.name), path) for path in folder.glob("checkpoint*.pt"))
-    found = sorted((_order(match), path) for match, path in matches if match)
-    if not 1 <= number <= len(found):
+    order = {path: (int(m["within"] or m["epoch"]), float(m["updates"] or math.inf)) for m, path in matches if m}
+    if not 1 <= number <= len(order):
         raise InputError(
-            f"--last {number}: {folder} has {len(found)} checkpoints; train with --save-interval-updates N "
+            f"--last {number}: {folder} has {len(order)} checkpoints; train with --save-interval-updates N "
             f"--keep-interval-updates {number}, or with --keep-last-epochs {number}"
         )
-    return [path for _, path in found[-number:]]
-
-
-def _order(name: "re.Match[str]") -> Tuple[int, float]:
-    return int(name["within"] or name["epoch"]), float(name["updates"] or math.inf)
+    return sorted(order, key=order.__getitem__)[-number:]
 
 
 def average(paths: Sequence[Path], output: Path) -> None:

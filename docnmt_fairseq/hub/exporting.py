@@ -5,7 +5,6 @@ import large libraries inside their methods.
 """
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Optional
 
@@ -20,34 +19,6 @@ if TYPE_CHECKING:
 MARKER = "docnmt_export.json"  # identifies a folder as an export
 
 
-@dataclass(frozen=True)
-class TrainedModel:
-    """Trained model to export.
-
-    Attributes:
-        ensemble: model in float32 on the CPU, with task and data.
-        without_context: export the sentence-level part only.
-    """
-
-    ensemble: "Ensemble"
-    without_context: bool = False
-
-    @classmethod
-    def load(cls, path: str, data: Optional[PathLike] = None, without_context: bool = False) -> "TrainedModel":
-        """Returns the model of a checkpoint; arguments as for :func:`export`.
-
-        Raises:
-            InputError: an ensemble; an unreadable checkpoint; data of another model.
-        """
-        from docnmt_fairseq.checkpoints import data_of_training, load_ensemble, read_checkpoint
-        from docnmt_fairseq.corpus.prepared import prepared_folder
-
-        if ":" in path:
-            raise InputError(f"--path {path}: an ensemble cannot be exported; export each model, or use docnmt average")
-        folder = prepared_folder(data_of_training(read_checkpoint(path)) if data is None else Path(data))
-        return cls(load_ensemble(path, data=folder), without_context)
-
-
 class ExportFormat(ABC):
     """Contract of an export format: ``cls()``; writes the same bytes for the same model.
 
@@ -60,8 +31,14 @@ class ExportFormat(ABC):
     folder: ClassVar[bool] = True
 
     @abstractmethod
-    def write(self, trained: TrainedModel, output: Path, precision: str) -> None:
-        """Writes the model to an empty folder, or a file, with weights of a precision.
+    def write(self, ensemble: "Ensemble", output: Path, precision: str, without_context: bool) -> None:
+        """Writes a model.
+
+        Args:
+            ensemble: model in float32 on the CPU, with task and data.
+            output: existing empty folder, or file.
+            precision: precision of the weights, of ``layers.packed_linear.PRECISIONS``.
+            without_context: write the sentence-level part only.
 
         Raises:
             InputError: the format cannot express the model or precision; a library is missing.
@@ -94,19 +71,25 @@ def export(
     Raises:
         InputError: the output exists; the model cannot be read, or expressed in the format.
     """
+    from docnmt_fairseq.checkpoints import data_of_training, load_ensemble, read_checkpoint
+    from docnmt_fairseq.corpus.prepared import prepared_folder
+
     output, source = Path(output), Path(path).resolve()
+    if ":" in path:
+        raise InputError(f"--path {path}: an ensemble cannot be exported; export each model, or use docnmt average")
     if output.resolve() in (source, *source.parents):
         raise InputError(f"--output {output}: would replace --path {path}")
     kind = EXPORT_FORMATS[format_name]()
     if output.exists() and not (force and output.is_dir() == kind.folder and _is_export(output)):
         hint = "is not such an export" if force else "exists; use --force to replace an export"
         raise InputError(f"--output {output}: {hint}")
-    trained = TrainedModel.load(path, data, without_context)
+    data = prepared_folder(data_of_training(read_checkpoint(path)) if data is None else Path(data))
+    ensemble = load_ensemble(path, data=data)
     if not kind.folder:
-        kind.write(trained, output, precision)
+        kind.write(ensemble, output, precision, without_context)
         return
     with atomic_folder(output) as folder:
-        kind.write(trained, folder, precision)
+        kind.write(ensemble, folder, precision, without_context)
         facts = {"format": format_name, "precision": precision, "written_by": f"docnmt_fairseq {__version__}"}
         write_json(folder / MARKER, facts, indent=2)
 

@@ -12,8 +12,8 @@ from fairseq.models import BaseFairseqModel
 from fairseq.models.transformer import TransformerModel, TransformerModelBase
 from torch import nn
 
+from docnmt_fairseq.checkpoints import Ensemble
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.hub.exporting import TrainedModel
 from docnmt_fairseq.hub.layout import SIDES
 from docnmt_fairseq.layers.positions import ADDED_LEVELS, FAIRSEQ, StructuralPositions
 from docnmt_fairseq.models.transformer.model import DocumentTransformer
@@ -42,21 +42,22 @@ class SentenceTransformer:
         self._taken = {id(value) for name, value in self.parameters.items() if name in context}
 
     @classmethod
-    def of(cls, trained: TrainedModel, engine: str) -> "SentenceTransformer":
-        """Returns the sentence-level Transformer of a trained model.
+    def of(cls, ensemble: Ensemble, engine: str, without_context: bool = False) -> "SentenceTransformer":
+        """Returns a model, or the sentence-level part of a document model.
 
         Raises:
             InputError: another model, or one that uses context, which the engine does not support.
         """
-        model, task = trained.ensemble.model, trained.ensemble.task
-        problems = list(_problems(model, trained.without_context))
+        model, task = ensemble.model, ensemble.task
+        problems = list(_problems(model, without_context))
         if max(getattr(task, "window", (1, 1))) > 1:
             problems.append("reads windows of several sentences")
         if problems:
             separable = all(problem.removeprefix("has ") in SEPARABLE for problem in problems)
             remedy = "; use --without-context to export its sentence-level part" if separable else ""
-            path = trained.ensemble.paths[0]
-            raise InputError(f"--path {path}: {', '.join(problems)}, which {engine} does not support{remedy}")
+            raise InputError(
+                f"--path {ensemble.paths[0]}: {', '.join(problems)}, which {engine} does not support{remedy}"
+            )
         return cls(model)
 
     @property

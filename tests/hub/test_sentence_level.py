@@ -6,7 +6,6 @@ import pytest
 
 from docnmt_fairseq.checkpoints import Ensemble
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.hub.exporting import TrainedModel
 from docnmt_fairseq.hub.sentence_level import SentenceTransformer
 from tests.support import toy
 
@@ -16,8 +15,7 @@ CONTEXT = ["--context-attention", "conditional"]
 def sentence_level(prepared, *options, without_context=False):
     """Returns the sentence-level part of an untrained model."""
     _, task, model = toy.build(prepared / "data-bin", *options)
-    trained = TrainedModel(Ensemble(task, [model], paths=[Path("model.pt")]), without_context)
-    return SentenceTransformer.of(trained, "an engine")
+    return SentenceTransformer.of(Ensemble(task, [model], paths=[Path("model.pt")]), "an engine", without_context)
 
 
 def test_number_of_positions(prepared):

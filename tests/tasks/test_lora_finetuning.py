@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from docnmt_fairseq.checkpoints import load_ensemble
-from docnmt_fairseq.hub.exporting import TrainedModel, export
+from docnmt_fairseq.hub.exporting import export
 from docnmt_fairseq.hub.sentence_level import SentenceTransformer
 from docnmt_fairseq.layers.lora import LoRALinear
 from docnmt_fairseq.search.options import SearchOptions
@@ -108,7 +108,7 @@ def test_export_without_context(prepared, sentence, tmp_path):
     begin = ["--finetune-from-model", str(sentence), "--max-update", "3", "--context", "none"]
     tuned = toy.train(prepared / "data-bin", tmp_path / "tuned", "--freeze-sentence-model", *LORA, *begin)
     export(str(tuned), tmp_path / "model.pt", data=prepared)
-    SentenceTransformer.of(TrainedModel.load(str(tuned), prepared), "an engine")  # refuses what it does not know
+    SentenceTransformer.of(load_ensemble(tuned, data=prepared), "an engine")  # refuses what it does not know
     assert translations(prepared, tmp_path / "model.pt") == translations(prepared, tuned)
 
 

@@ -5,10 +5,9 @@ the parameters, so that checkpoints of earlier versions work. Dictionaries and s
 checkpoint.
 """
 
-from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 from fairseq.checkpoint_utils import load_checkpoint_to_cpu
 from fairseq.data import Dictionary
@@ -54,17 +53,17 @@ class FairseqCheckpoint(Family):
         if name not in TASKS:
             raise InputError(f"{path}: the task {name} is not supported; supported are {', '.join(TASKS)}")
         names = [code or language for code, language in zip(request.codes, request.languages)]
-        tokens: Tuple[Optional[str], Optional[str]] = (None, None)
-        languages = Languages.of_task(task, path) if name == MULTILINGUAL else None
-        if languages is not None:
-            known = {language: language for language in languages.names}
+        tokens: Tuple[Optional[str], ...] = (None, None)
+        languages = _languages(task, path) if name == MULTILINGUAL else []
+        if name == MULTILINGUAL:
+            known = {language: language for language in languages}
             names = [request.language_token(side, known) for side in (0, 1)]
-            tokens = languages.tokens(*names)
+            tokens = _language_tokens(task, names[0], names[1], path)
         dictionaries, dictionary_files = _dictionaries(path.parent, names)
         for dictionary, side in zip(dictionaries, SIDES):
             rows = len(state.get(f"{side}.embed_tokens.weight", ()))
-            if languages is not None and len(dictionary) < rows:
-                languages.add_to(dictionary)
+            if name == MULTILINGUAL and len(dictionary) < rows:
+                _add_language_tokens(dictionary, task, languages)
             if rows != len(dictionary):
                 symbols = f"{len(dictionary):,} symbols in the dictionary"
                 raise InputError(f"{path}: {rows:,} {side} embeddings, but {symbols}")
@@ -91,82 +90,51 @@ class FairseqCheckpoint(Family):
             kind,
             (subwords, subwords) if subwords else (),
             request.tokenizer or (CODES_TOKENIZER if kind == CODES else "none"),
-            tokens,
+            (tokens[0], tokens[1]),
             [path, *dict.fromkeys(dictionary_files), *([subwords] if subwords else [])],
-            [] if languages is None else languages.names,
+            languages,
         )
 
 
-@dataclass(frozen=True)
-class Languages:
-    """Languages of ``translation_multi_simple_epoch`` and their tokens.
+def _languages(task: Mapping[str, Any], path: Path) -> List[str]:
+    """Returns the languages of ``translation_multi_simple_epoch``, or those of its ``--lang-dict``."""
+    if task.get("lang_tok_replacing_bos_eos"):
+        raise InputError(f"{path}: --lang-tok-replacing-bos-eos is not supported")
+    names, listed = _names(task.get("langs")), task.get("lang_dict")
+    if listed and not names:
+        files = [file for file in (path.parent / Path(listed).name, Path(listed)) if file.is_file()]
+        if not files:
+            raise InputError(f"{path.parent}: {Path(listed).name}, the list of languages, is missing")
+        names = [line for line in read_lines(files[0]) if line]
+    return names or sorted({language for pair in _names(task.get("lang_pairs")) for language in pair.split("-")})
 
-    The task adds missing tokens to dictionaries in the order of its languages; ``--langtoks``, or ``--encoder-langtok``
-    and ``--decoder-langtok``, specify the first token of sentences.
 
-    Attributes:
-        task: configuration of the task.
-        names: all languages in the order of their tokens.
-        path: checkpoint in error messages.
-    """
+def _add_language_tokens(dictionary: Dictionary, task: Mapping[str, Any], languages: List[str]) -> None:
+    """Adds language tokens to a dictionary in the order of the task."""
+    specs = _names(task.get("langtoks_specs")) or [MAIN_DATA]
+    augment_dictionary(dictionary, languages, _style(task), specs, task.get("extra_data"))
+    for symbol in NLLB_SOURCES if task.get("add_data_source_prefix_tags") else ():
+        dictionary.add_symbol(symbol)
 
-    task: Mapping[str, Any]
-    names: List[str]
-    path: Path
 
-    @classmethod
-    def of_task(cls, task: Mapping[str, Any], path: Path) -> "Languages":
-        """Returns the languages of a task, or those of its ``--lang-dict`` next to the checkpoint.
+def _language_tokens(task: Mapping[str, Any], source: str, target: str, path: Path) -> Tuple[Optional[str], ...]:
+    """Returns the first tokens of sentences: ``--langtoks``, or ``--encoder-langtok`` and ``--decoder-langtok``."""
+    first, second = (task.get("langtoks") or {}).get(MAIN_DATA) or (
+        task.get("encoder_langtok"),
+        "tgt" if task.get("decoder_langtok") else None,
+    )
+    if not (first or second) and len(_names(task.get("lang_pairs"))) > 1:
+        options = "--langtoks, --encoder-langtok, --decoder-langtok"
+        raise InputError(f"{path}: several language pairs without language tokens ({options}): the target is unknown")
+    language = source if first and first.startswith("src") else target
+    return (
+        get_lang_tok(language, _style(task), first) if first else None,
+        get_lang_tok(target, _style(task), second) if second else None,
+    )
 
-        Raises:
-            InputError: the file is missing, or language tokens are in an unsupported place.
-        """
-        if task.get("lang_tok_replacing_bos_eos"):
-            raise InputError(f"{path}: --lang-tok-replacing-bos-eos is not supported")
-        names, listed = _names(task.get("langs")), task.get("lang_dict")
-        if listed and not names:
-            files = [file for file in (path.parent / Path(listed).name, Path(listed)) if file.is_file()]
-            if not files:
-                raise InputError(f"{path.parent}: {Path(listed).name}, the list of languages, is missing")
-            names = [line for line in read_lines(files[0]) if line]
-        pairs = _names(task.get("lang_pairs"))
-        return cls(task, names or sorted({language for pair in pairs for language in pair.split("-")}), path)
 
-    @property
-    def _style(self) -> str:
-        return self.task.get("lang_tok_style") or "multilingual"
-
-    def add_to(self, dictionary: Dictionary) -> None:
-        """Adds language tokens to a dictionary."""
-        specs = _names(self.task.get("langtoks_specs")) or [MAIN_DATA]
-        augment_dictionary(dictionary, self.names, self._style, specs, self.task.get("extra_data"))
-        if self.task.get("add_data_source_prefix_tags"):
-            for symbol in NLLB_SOURCES:
-                dictionary.add_symbol(symbol)
-
-    def tokens(self, source: str, target: str) -> Tuple[Optional[str], Optional[str]]:
-        """Returns the first token of source and target sentences.
-
-        Raises:
-            InputError: a model of several pairs without language tokens.
-        """
-        specs: Sequence[Optional[str]] = (self.task.get("langtoks") or {}).get(MAIN_DATA) or (
-            self.task.get("encoder_langtok"),
-            "tgt" if self.task.get("decoder_langtok") else None,
-        )
-        if not any(specs) and len(_names(self.task.get("lang_pairs"))) > 1:
-            raise InputError(
-                f"{self.path}: several language pairs without language tokens (--langtoks, --encoder-langtok, "
-                "--decoder-langtok): the target language is unknown"
-            )
-        first, second = specs
-        return (
-            self._token(source if first and first.startswith("src") else target, first),
-            self._token(target, second),
-        )
-
-    def _token(self, language: str, spec: Optional[str]) -> Optional[str]:
-        return get_lang_tok(language, self._style, spec) if spec else None
+def _style(task: Mapping[str, Any]) -> str:
+    return task.get("lang_tok_style") or "multilingual"
 
 
 def _names(names: Any) -> List[str]:

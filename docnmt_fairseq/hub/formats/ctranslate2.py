@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any, List
 
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.files import copy_file, write_bytes, write_json
-from docnmt_fairseq.hub.exporting import EXPORT_FORMATS, ExportFormat, TrainedModel
+from docnmt_fairseq.hub.exporting import EXPORT_FORMATS, ExportFormat
 
 if TYPE_CHECKING:
+    from docnmt_fairseq.checkpoints import Ensemble
     from docnmt_fairseq.corpus.text_codec import TextCodec
     from docnmt_fairseq.hub.sentence_level import SentenceTransformer
 
@@ -59,31 +60,21 @@ class CTranslate2Folder(ExportFormat):
 
     help = "folder for CTranslate2, sentence-level models"
 
-    def write(self, trained: TrainedModel, folder: Path, precision: str) -> None:
+    def write(self, ensemble: "Ensemble", folder: Path, precision: str, without_context: bool) -> None:
         """Writes model, vocabularies, text models and page."""
         from docnmt_fairseq.hub.sentence_level import SentenceTransformer
 
-        write_model(SentenceTransformer.of(trained, ENGINE), folder, precision)
-        write_text_models(trained.ensemble.data, folder)
+        _write_model(SentenceTransformer.of(ensemble, ENGINE, without_context), folder, precision)
+        write_text_models(ensemble.data, folder)
 
 
-def write_model(transformer: "SentenceTransformer", folder: Path, precision: str) -> None:
-    """Writes the model and its vocabularies.
-
-    Args:
-        transformer: model.
-        folder: existing folder.
-        precision: precision of the weights.
-
-    Raises:
-        InputError: CTranslate2 is missing, or does not support the model.
-    """
+def _write_model(transformer: "SentenceTransformer", folder: Path, precision: str) -> None:
+    """Writes the model and its vocabularies."""
     try:
         specs: Any = importlib.import_module("ctranslate2.specs")
     except ImportError as error:
-        raise InputError(
-            "--format ctranslate2: needs CTranslate2: pip install 'docnmt_fairseq[ctranslate2]'"
-        ) from error
+        hint = "pip install 'docnmt_fairseq[ctranslate2]'"
+        raise InputError(f"--format ctranslate2: needs CTranslate2: {hint}") from error
     spec = specs.TransformerSpec(_side(specs, transformer, "encoder"), _side(specs, transformer, "decoder"))
     spec.decoder.projection.weight = transformer.array("decoder.output_projection.weight")
     if transformer.has("decoder.output_projection.bias"):
@@ -152,10 +143,6 @@ def _norm(spec: Any, transformer: "SentenceTransformer", name: str) -> None:
 
 def write_text_models(data: Path, folder: Path) -> None:
     """Copies the models from text to tokens, if ``docnmt prepare`` made the data, and writes a page.
-
-    Args:
-        data: output of ``docnmt prepare``, or a data-bin.
-        folder: exported folder.
 
     Raises:
         InputError: a text model is missing; the targets are edit operations.

@@ -2,11 +2,14 @@
 
 import io
 from pathlib import Path
-from typing import Any, Dict
+from typing import TYPE_CHECKING, Any, Dict
 
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.files import write_bytes
-from docnmt_fairseq.hub.exporting import EXPORT_FORMATS, ExportFormat, TrainedModel
+from docnmt_fairseq.hub.exporting import EXPORT_FORMATS, ExportFormat
+
+if TYPE_CHECKING:
+    from docnmt_fairseq.checkpoints import Ensemble
 
 HISTORY = ("criterion_name", "optimizer_name", "num_updates")  # updates determine how many sentences are selected
 
@@ -18,30 +21,30 @@ class FairseqCheckpoint(ExportFormat):
     help = "checkpoint for inference, of any model"
     folder = False
 
-    def write(self, trained: TrainedModel, output: Path, precision: str) -> None:
+    def write(self, ensemble: "Ensemble", output: Path, precision: str, without_context: bool) -> None:
         """Writes the checkpoint."""
         import torch
 
         if precision != "float32":
             raise InputError(f"--precision {precision}: not for checkpoints; use docnmt translate --precision")
-        if trained.without_context:
+        if without_context:
             raise InputError("--without-context: not for checkpoints; use --format huggingface or ctranslate2")
         stream = io.BytesIO()  # independent of the file name, which torch.save would store
-        torch.save(_state(trained), stream)
+        torch.save(_state(ensemble), stream)
         write_bytes(output, stream.getvalue())
 
 
-def _state(trained: TrainedModel) -> Dict[str, Any]:
+def _state(ensemble: "Ensemble") -> Dict[str, Any]:
     """Returns what fairseq's loader needs of a checkpoint."""
     from omegaconf import OmegaConf
 
     from docnmt_fairseq.checkpoints import read_checkpoint
     from docnmt_fairseq.models.transformer.lora import merged_options
 
-    original = read_checkpoint(trained.ensemble.paths[0])
+    original = read_checkpoint(ensemble.paths[0])
     last = original["optimizer_history"][-1]
     cfg: Any = OmegaConf.to_container(original["cfg"], resolve=True, enum_to_str=True)
-    parameters = trained.ensemble.model.state_dict(keep_vars=True)  # keeps shared parameters shared
+    parameters = ensemble.model.state_dict(keep_vars=True)  # keeps shared parameters shared
     history = {name: last[name] for name in HISTORY if name in last}
     return {
         "args": None,

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Optional
 
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.files import json_bytes, write_bytes
-from docnmt_fairseq.hub.exporting import EXPORT_FORMATS, ExportFormat, TrainedModel
+from docnmt_fairseq.hub.exporting import EXPORT_FORMATS, ExportFormat
 
 if TYPE_CHECKING:
+    from docnmt_fairseq.checkpoints import Ensemble
     from docnmt_fairseq.hub.hub_model import HubModel
     from docnmt_fairseq.hub.hub_text import HubText
 
@@ -33,19 +34,19 @@ class HuggingFaceFolder(ExportFormat):
 
     help = "folder for transformers, sentence-level models"
 
-    def write(self, trained: TrainedModel, folder: Path, precision: str) -> None:
+    def write(self, ensemble: "Ensemble", folder: Path, precision: str, without_context: bool) -> None:
         """Writes configuration, tensors, vocabularies, tokenizer and page."""
         from docnmt_fairseq.hub.hub_model import ENGINE, HubModel
         from docnmt_fairseq.hub.sentence_level import SentenceTransformer
 
         if precision == "int8":
             raise InputError("--precision int8: --format huggingface supports float32 and bf16")
-        model = HubModel(SentenceTransformer.of(trained, ENGINE), trained.ensemble.paths[0])
-        _write_model(trained, model, folder, precision)
-        _write_text_files(trained.ensemble.data, model, folder)
+        model = HubModel(SentenceTransformer.of(ensemble, ENGINE, without_context), ensemble.paths[0])
+        _write_model(ensemble, model, folder, precision)
+        _write_text_files(ensemble.data, model, folder)
 
 
-def _write_model(trained: TrainedModel, model: "HubModel", folder: Path, precision: str) -> None:
+def _write_model(ensemble: "Ensemble", model: "HubModel", folder: Path, precision: str) -> None:
     """Writes configuration and tensors."""
     import torch
 
@@ -62,7 +63,7 @@ def _write_model(trained: TrainedModel, model: "HubModel", folder: Path, precisi
     tensors = model.tensors()
     config = {**model.config, **({"torch_dtype": "bfloat16"} if precision == "bf16" else {})}
     generation = model.generation_config()
-    token = read_language_tokens(data_bin(trained.ensemble.data)).get(trained.ensemble.languages[1])
+    token = read_language_tokens(data_bin(ensemble.data)).get(ensemble.languages[1])
     if token is not None:
         generation["forced_bos_token_id"] = model.vocabularies.ids(1)[hub_symbol(token)]
     write_bytes(folder / CONFIG, json_bytes(config, indent=2, sort_keys=True))
