@@ -62,11 +62,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     """Imports the model; prints its family, licence and a command to translate."""
     from docnmt_fairseq.hub.importing import import_model
-    from docnmt_fairseq.hub.source import Request
 
-    languages = (args.source_lang, args.target_lang)
-    request = Request(Path(args.source), languages, (args.source_code, args.target_code), args.subwords, args.tokenizer)
-    manifest = import_model(args.source, request, args.output, args.revision, args.architecture)
+    manifest = import_model(
+        args.source,
+        (args.source_lang, args.target_lang),
+        args.output,
+        (args.source_code, args.target_code),
+        args.revision,
+        args.architecture,
+        args.subwords,
+        args.tokenizer,
+    )
     imported = manifest["imported"]
     print(f"family: {imported['family']}; stated licence: {imported['licence'] or 'none'}")
     print(args.output)

@@ -5,7 +5,6 @@ FOLDER/checkpoint.pt --data FOLDER``, ``docnmt prepare --reuse FOLDER``. The man
 """
 
 import warnings
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Dict, Iterator, Mapping, Optional, Tuple
 
@@ -37,13 +36,20 @@ FAIRSEQ_VERSION = 3.0  # parameter "version" of encoder and decoder in fairseq's
 
 
 def import_model(
-    source: str, request: Request, output: Path, revision: Optional[str] = None, architecture: str = DOCUMENT
+    source: str,
+    languages: Tuple[str, str],
+    output: Path,
+    codes: Tuple[Optional[str], Optional[str]] = (None, None),
+    revision: Optional[str] = None,
+    architecture: str = DOCUMENT,
+    subwords: Optional[Path] = None,
+    tokenizer: Optional[str] = None,
 ) -> Dict[str, Any]:
     """Imports a model and returns the manifest of the output folder.
 
     Args:
         source: folder, file, or name on the hub.
-        request: request; its path is set here.
+        languages, codes, subwords, tokenizer: see :class:`Request`.
         output: output folder.
         revision: revision on the hub.
         architecture: ``document_transformer``, or fairseq's own ``transformer``.
@@ -51,25 +57,24 @@ def import_model(
     Raises:
         InputError: the output exists; the model cannot be read, or expressed in the architecture.
     """
-    if request.languages[0] == request.languages[1]:
+    if languages[0] == languages[1]:
         raise InputError("--source-lang and --target-lang must differ")
     if output.exists():
         raise InputError(f"--output {output}: exists; remove it, or choose another folder")
     path, commit = find(source, revision)
-    request = replace(request, path=path)
     kind = str(read_json(path / CONFIG).get("model_type")) if (path / CONFIG).is_file() else "fairseq"
     if kind not in FAMILIES:
         known = ", ".join(name for name in FAMILIES.names() if name != "fairseq")
         raise InputError(f"{path / CONFIG}: model_type {kind} is not supported; supported are {known}")
-    if kind != "fairseq" and (request.subwords or request.tokenizer):
+    if kind != "fairseq" and (subwords or tokenizer):
         raise InputError("--subwords, --tokenizer: for checkpoints of fairseq only; this model has its own")
-    model = FAMILIES[kind]().read(request)
+    model = FAMILIES[kind]().read(Request(path, languages, codes, subwords, tokenizer))
     with atomic_folder(output) as folder:
-        _write_text_models(model, request.languages, folder)
-        write_language_tokens(folder / DATA_BIN, dict(zip(request.languages, model.language_tokens)))
-        _write_checkpoint(model, request.languages, (output / DATA_BIN).absolute(), folder / CHECKPOINT, architecture)
+        _write_text_models(model, languages, folder)
+        write_language_tokens(folder / DATA_BIN, dict(zip(languages, model.language_tokens)))
+        _write_checkpoint(model, languages, (output / DATA_BIN).absolute(), folder / CHECKPOINT, architecture)
         about = {"from": source, "revision": commit, "licence": licence(path), "architecture": architecture}
-        manifest = _manifest(model, request.languages, folder, about)
+        manifest = _manifest(model, languages, folder, about)
         (folder / MANIFEST).write_bytes(json_bytes(manifest, indent=2, sort_keys=True))
     return manifest
 

@@ -3,7 +3,6 @@
 import io
 import json
 import sys
-from pathlib import Path
 
 import pytest
 import sentencepiece
@@ -17,7 +16,6 @@ transformers = pytest.importorskip("transformers")
 
 from docnmt_fairseq.errors import InputError  # noqa: E402
 from docnmt_fairseq.hub.importing import import_model  # noqa: E402
-from docnmt_fairseq.hub.source import Request  # noqa: E402
 
 ENGLISH = [
     "the cat sat on the mat .",
@@ -183,7 +181,7 @@ def _write_tokenizer(folder, codes):
 
 def imported(folder, output, languages=LANGUAGES, codes=(None, None), **settings):
     """Imports a folder; returns the output folder."""
-    import_model(str(folder), Request(Path(folder), languages, codes), output, **settings)
+    import_model(str(folder), languages, output, codes, **settings)
     return output
 
 
