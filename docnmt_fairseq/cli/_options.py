@@ -117,12 +117,7 @@ def add_model_arguments(parser: argparse.ArgumentParser, required: bool = True) 
 def add_view_arguments(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
     """Adds the view of documents, see :class:`~docnmt_fairseq.translate.view.DocumentView`."""
     view = parser.add_argument_group("documents", "default: as the model was trained")
-    view.add_argument(
-        "--max-document-sentences", type=int, metavar="N", help="split longer documents into chunks; 0: never"
-    )
-    view.add_argument("--max-document-tokens", type=int, metavar="N", help="the same, in tokens")
-    view.add_argument("--context-overlap", type=int, metavar="K", help="context sentences before a chunk")
-    view.add_argument("--context-overlap-after", type=int, metavar="K", help="the same, after a chunk")
+    add_fields(view, DocumentView)
     return view
 
 

@@ -4,7 +4,7 @@ from dataclasses import asdict, dataclass
 from typing import Dict, Optional
 
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.options import flag_of
+from docnmt_fairseq.options import flag_of, option
 
 DOCUMENT_TASK = "document_translation"  # the task whose models see whole documents or chunks of them
 
@@ -14,10 +14,10 @@ class DocumentView:
     """View of documents, see the options of ``document_translation``; None: as in training."""
 
     context: Optional[str] = None
-    max_document_sentences: Optional[int] = None
-    max_document_tokens: Optional[int] = None
-    context_overlap: Optional[int] = None
-    context_overlap_after: Optional[int] = None
+    max_document_sentences: Optional[int] = option(None, "split longer documents into chunks; 0: never")
+    max_document_tokens: Optional[int] = option(None, "the same, in tokens")
+    context_overlap: Optional[int] = option(None, "context sentences before a chunk", metavar="K")
+    context_overlap_after: Optional[int] = option(None, "the same, after a chunk", metavar="K")
 
     @property
     def given(self) -> Dict[str, object]:
