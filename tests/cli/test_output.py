@@ -75,6 +75,7 @@ def test_names_that_are_not_utf_8(texts, monkeypatch):
         (texts / f"{name}.{side}").write_text(TEXT)
     command = ["prepare", "-s", "x", "-t", "y", "--subwords", "none", "--train", name, "--output", f"{name}-data"]
     assert cli.main(command) == 0
+    sys.stdout.flush()
     assert b"caf\xe9-data/data-bin\n" in printed.getvalue()
     manifest = json.loads((texts / f"{name}-data" / "manifest.json").read_text())
     assert manifest["inputs"]["train"][0]["path"].endswith(f"{name}.x")
