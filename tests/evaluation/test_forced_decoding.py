@@ -131,8 +131,7 @@ def test_target_context_is_that_of_the_request(data_bin, name, sees):
 
 
 def test_too_long_sentences(data_bin):
-    arguments = ["--max-source-positions", "6", "--max-target-positions", "6"]
-    _, task, model = toy.build(data_bin, *arguments, tiny=TINY)
+    _, task, model = toy.build(data_bin, "--max-source-positions", "6", "--max-target-positions", "6", tiny=TINY)
     source, requests = requests_of(Ensemble(task, [model]))
     with pytest.raises(InputError, match="line 14 of the documents: 8 tokens"):
         ForcedDecoder(Ensemble(task, [model])).score(source, requests[:1])

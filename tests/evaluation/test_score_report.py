@@ -11,11 +11,9 @@ from hypothesis import strategies as st
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.evaluation import metrics
 from docnmt_fairseq.evaluation.metrics.sacrebleu_metrics import BleuOptions
-from docnmt_fairseq.evaluation.score_report import DEFAULT_METRICS, build_report
+from docnmt_fairseq.evaluation.score_report import build_report
 from docnmt_fairseq.evaluation.scores import corpus_scores, human_targeted_error_rate, tokenized_bleu
-from docnmt_fairseq.evaluation.significance import ResamplingOptions
-from docnmt_fairseq.evaluation.tables import render
-from tests.support.scored import documents, made, reference_set, worse
+from tests.support.scored import documents, reference_set, worse
 
 METRICS = {
     "bleu": sacrebleu.metrics.BLEU,
@@ -55,23 +53,16 @@ def test_scores_and_signatures_equal_sacrebleu(stream, seed, count):
         )
 
 
-def test_sentence_order_matters_at_sentence_level_only():
-    stream = made()
-    found = build_report(reference_set(stream), {"x": [text[::-1] for text in stream]}, defaults("bleu"))
-    assert found.columns[0].scores["x"] < 60 < found.columns[1].scores["x"]
-
-
 def test_options_of_bleu():
     stream, text = [["The dog.", "A cat ran"], ["x"]], [["the dog .", "A cat ran"], ["y"]]
     for options, expected in (
         (BleuOptions(tokenize="none", smooth="none"), sacrebleu.metrics.BLEU(tokenize="none", smooth_method="none")),
-        (BleuOptions(tokenize="char"), sacrebleu.metrics.BLEU(tokenize="char")),
         (BleuOptions(lowercase=True, smooth="floor"), sacrebleu.metrics.BLEU(lowercase=True, smooth_method="floor")),
     ):
-        found = build_report(reference_set(stream), {"x": text}, {"bleu": options}, ("sentence",))
+        metric = metrics.METRICS["bleu"](reference_set(stream), options)
         score = expected.corpus_score(["the dog .", "A cat ran", "y"], [["The dog.", "A cat ran", "x"]]).score
-        assert found.columns[0].scores["x"] == score
-        assert found.columns[0].metric.signature() == str(expected.get_signature())
+        assert metric.corpus_score(metric.statistics(text)) == score
+        assert metric.signature() == str(expected.get_signature())
 
 
 def test_missing_packages_of_tokenisers(monkeypatch, tmp_path):
@@ -80,29 +71,6 @@ def test_missing_packages_of_tokenisers(monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "sentencepiece", None)
     with pytest.raises(InputError, match=r"^--tokenize flores200: "):
         metrics.METRICS["bleu"](reference_set([["a"]]), BleuOptions(tokenize="flores200"))
-
-
-def test_empty_translations_are_scored_and_counted():
-    stream = [["ba do gi ke", "lo mo"], ["nu pa"]]
-    text = [["ba do gi ke", ""], [""]]
-    found = build_report(reference_set(stream), {"x": text}, defaults(*DEFAULT_METRICS))
-    assert found.empty == {"x": 2} and "empty translations: 2 of x" in render(found.parts())
-    expected = sacrebleu.metrics.BLEU().corpus_score(["ba do gi ke", "", ""], [["ba do gi ke", "lo mo", "nu pa"]])
-    assert found.columns[0].scores["x"] == expected.score
-
-
-def test_identical_systems_and_signatures_of_tests():
-    stream = made()
-    systems = {"base": worse(stream, 1, 0.4), "other": worse(stream, 2), "same": worse(stream, 1, 0.4)}
-    tests = ("bootstrap", "randomisation", "documents")
-    resampling = ResamplingOptions(50, 3)
-    report = build_report(reference_set(stream), systems, defaults("bleu", "ter"), tests=tests, resampling=resampling)
-    for column in report.columns:
-        for test, comparison in column.comparisons.items():
-            assert "seed:3" in comparison.signature and "50" in comparison.signature
-            assert ("resampled:documents" in comparison.signature) == (test == "documents")
-            assert ("segments:documents" in comparison.signature) == (column.metric.test_set.level == "document")
-            assert comparison.outcomes["same"].p_value == 1
 
 
 def test_boundaries_are_not_scored():
