@@ -34,69 +34,59 @@ def scores_section(path: Path) -> str:
     try:
         results = parse_json(path.read_text(encoding="utf-8"))
         return _synth(results) if "systems" in results else _scores(results)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
         raise InputError(f"--results {path}: not the JSON output of docnmt score ({error})") from error
 
 
 def _synth(results: Dict[str, Any]) -> str:
     systems = {name: system["phenomena"] for name, system in results["systems"].items()}
-    kinds = sorted({kind for figures in systems.values() for kind in figures["by_kind"]})
+    ceiling, kinds = results["ceiling"], list(next(iter(systems.values()))["by_kind"])
     rows = []
     for name, figures in systems.items():
-        scores = results["systems"][name].get("scores", {})
-        known = [f"{scores[metric]:.1f}" if metric in scores else "" for metric in ("bleu", "chrf")]
-        shares = [_share(figures["by_kind"].get(kind)) for kind in kinds]
-        rows.append([name, *known, *shares, _share(figures["overall"])])
-    ceiling = results.get("ceiling")
-    if ceiling:
-        of_kinds = [_share(ceiling["kinds"].get(kind)) for kind in kinds]
-        rows.append(["ceiling without context", "", "", *of_kinds, _share(ceiling["overall"])])
+        scores = [f"{results['systems'][name]['scores'][metric]:.1f}" for metric in ("bleu", "chrf")]
+        shares = [_share(figures["by_kind"][kind]) for kind in kinds]
+        rows.append([name, *scores, *shares, _share(figures["overall"])])
+    of_kinds = [_share(ceiling["kinds"][kind]) for kind in kinds]
+    rows.append(["ceiling without context", "", "", *of_kinds, _share(ceiling["overall"])])
     header = ["system", "BLEU", "chrF", *kinds, "overall"]
-    parts = [table(header, rows, "Accuracy on context-dependent words, with 95 % intervals")]
+    accuracy = table(header, rows, "Accuracy on context-dependent words, with 95 % intervals")
     charts, distances = [], []
     for kind in kinds:
-        by_distance = {name: figures["by_kind_and_distance"].get(kind, {}) for name, figures in systems.items()}
+        by_distance = {name: figures["by_kind_and_distance"][kind] for name, figures in systems.items()}
         series = {
             name: [(int(distance), 100 * figure["accuracy"]) for distance, figure in found.items()]
             for name, found in by_distance.items()
-            if found
         }
-        if series:
-            places = [x for points in series.values() for x, _ in points]
-            axes = Axis.around(places, "distance (sentences)"), Axis(0, 103, "accuracy (%)")
-            charts.append(line_chart(kind, series, *axes))
-            for distance in sorted(set(places)):
-                shares = [_share(found.get(str(distance))) for found in by_distance.values()]
-                distances.append([kind, str(distance), *shares])
-    parts.append(f'<div class="charts">{"".join(charts)}</div>')
-    if distances:
-        figures = table(["kind", "distance", *systems], distances, "Accuracy by kind and distance")
-        parts.append(f"<details><summary>Accuracy by kind and distance as a table</summary>{figures}</details>")
-    return "".join(parts)
+        places = [int(distance) for distance in next(iter(by_distance.values()))]
+        axes = Axis.around(places, "distance (sentences)"), Axis(0, 103, "accuracy (%)")
+        charts.append(line_chart(kind, series, *axes))
+        for distance in map(str, places):
+            distances.append([kind, distance, *(_share(found[distance]) for found in by_distance.values())])
+    details = table(["kind", "distance", *systems], distances, "Accuracy by kind and distance")
+    return (
+        f'{accuracy}<div class="charts">{"".join(charts)}</div>'
+        f"<details><summary>Accuracy by kind and distance as a table</summary>{details}</details>"
+    )
 
 
-def _share(figure: Any) -> str:
-    if figure is None:
-        return "–"
+def _share(figure: Dict[str, Any]) -> str:
     share = f"{100 * figure['accuracy']:.1f} %"
-    if "interval" not in figure:
+    if "interval" not in figure:  # of a ceiling
         return share
     low, high = figure["interval"]
     return f"{share} ({100 * low:.0f}–{100 * high:.0f}; {figure['cases']})"
 
 
 def _scores(results: Dict[str, Any]) -> str:
-    columns = results["scores"]
-    systems = list(dict.fromkeys(name for column in columns for name in column["systems"]))
     rows = [
         [
             f"{column['metric']}, {column['level']}",
-            *(f"{column['systems'][name]:.2f}" if name in column["systems"] else "–" for name in systems),
-            str(column["signature"]),
+            *(f"{score:.2f}" for score in column["systems"].values()),
+            column["signature"],
         ]
-        for column in columns
+        for column in results["scores"]
     ]
-    return table(["metric", *systems, "signature"], rows, "Scores")
+    return table(["metric", *results["scores"][0]["systems"], "signature"], rows, "Scores")
 
 
 def read_curves(path: Path) -> Curves:
