@@ -1,9 +1,10 @@
 """ContraPro (Müller et al., WMT 2018), English pronouns in German, and sets of the same format."""
 
 import logging
+from functools import lru_cache
 from itertools import accumulate
 from pathlib import Path
-from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
+from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 from docnmt_fairseq.corpus.files import read_lines
 from docnmt_fairseq.errors import InputError
@@ -24,7 +25,7 @@ Context = Tuple[List[str], List[str]]  # previous source and target sentences
 
 def read(
     path: Path,
-    languages: Sequence[str],
+    languages: Tuple[str, str],
     documents: Optional[Path] = None,
     context: Optional[str] = None,
     sentences: int = 10,
@@ -72,28 +73,23 @@ def read(
 
 
 def _contexts_from_documents(
-    folder: Path, languages: Sequence[str], limit: int, entries: List[Any]
+    folder: Path, languages: Tuple[str, str], limit: int, entries: List[Any]
 ) -> Iterator[Context]:
     if not folder.is_dir():
         raise InputError(f"--documents {folder}: no such folder")
     paths = {path.name: path for path in sorted(folder.rglob(f"*.{languages[1]}"))}
-    last = ""
-    source: List[str] = []
-    target: List[str] = []
     for item, entry in enumerate(entries):
         name, number, segment = (entry[field] for field in ("document id", "segment id", "src segment"))
         if name not in paths:
             raise InputError(f"item {item}: document {name} is not in {folder}")
-        if name != last:
-            last = name
-            source, target = _read_parallel(str(paths[name]).removesuffix(languages[1]), languages)
+        source, target = _read_parallel(str(paths[name]).removesuffix(languages[1]), languages)
         if not 1 <= number <= len(source) or "".join(source[number - 1].split()) != "".join(segment.split()):
             raise InputError(f"item {item}: line {number} of document {name} is not '{segment}'; another release?")
         start = max(0, number - 1 - limit) if limit else 0
         yield _without_empty(source[start : number - 1], target[start : number - 1])
 
 
-def _contexts_from_files(prefix: str, languages: Sequence[str], candidates: List[int]) -> Iterator[Context]:
+def _contexts_from_files(prefix: str, languages: Tuple[str, str], candidates: List[int]) -> Iterator[Context]:
     source, target = _read_parallel(f"{prefix}.", languages)
     lines = list(zip(source, target))
     for counts in (candidates, [1] * len(candidates)):
@@ -115,7 +111,8 @@ def _contexts_from_files(prefix: str, languages: Sequence[str], candidates: List
         yield _without_empty(source[start : start + each], target[start : start + each])
 
 
-def _read_parallel(prefix: str, languages: Sequence[str]) -> Context:
+@lru_cache(maxsize=1)  # items of a document are adjacent
+def _read_parallel(prefix: str, languages: Tuple[str, str]) -> Context:
     """Lines of both languages of ``{prefix}{language}``."""
     source, target = (list(read_lines(f"{prefix}{language}")) for language in languages)
     if len(source) != len(target):
