@@ -117,10 +117,8 @@ def test_single_source(data_bin, tmp_path):
 def test_picture(data_bin, tmp_path):
     inspection, shares = found(data_bin, *HIERARCHICAL)
     inspection.sentences[4].translation[0] = r"$\frac$"  # matplotlib interprets text between $ as a formula
-    draw(tmp_path / "new" / "three.png", shares, inspection)
-    draw(tmp_path / "one.png", shares, inspection, sentence=5)
-    three, one = (path.read_bytes() for path in (tmp_path / "new" / "three.png", tmp_path / "one.png"))
-    assert three.startswith(PNG) and one.startswith(PNG) and three != one
+    draw(tmp_path / "new" / "one.png", shares, inspection, sentence=5)
+    assert (tmp_path / "new" / "one.png").read_bytes().startswith(PNG)
     for wrong in (0, 6):
         with pytest.raises(InputError, match=f"--sentence {wrong}"):
             draw(tmp_path / "no.png", shares, inspection, sentence=wrong)
