@@ -25,7 +25,7 @@ from fairseq_cli import preprocess
 from benchmarks.lib.measuring import by_turns, clock, run_benchmark, target
 from benchmarks.lib.reporting import table
 from benchmarks.lib.systems import STOCK, configuration, shown_sizes
-from docnmt_fairseq.search.build_engine import search_engine
+from docnmt_fairseq.search.engine import SearchEngine
 from docnmt_fairseq.search.options import SearchOptions
 
 TITLE = "Translation engines on a CPU"
@@ -126,7 +126,7 @@ class Fairseq:
         return seconds, sum(map(len, ordered)), words
 
 
-class SearchEngine(Fairseq):
+class Ours(Fairseq):
     """Models and search engine of this package.
 
     Args:
@@ -141,7 +141,7 @@ class SearchEngine(Fairseq):
         self.model = stock.model if self.name == "sentence" else self.model
         search = SearchOptions(beam=args.beam, min_len=args.length, max_len_b=args.length)
         dictionary = self.task.target_dictionary
-        self.engine = search_engine([self.model], dictionary, search, precision=precision or "float32")
+        self.engine = SearchEngine([self.model], dictionary, search, precision=precision or "float32")
 
     def samples(self) -> Iterator[dict[str, Any]]:
         """Yields the batches."""
@@ -206,9 +206,9 @@ def measure(args: argparse.Namespace) -> dict[str, Any]:
                 more = argparse.Namespace(**{**vars(args), "sentences": max(args.sentences, MANY * args.document)})
                 more.data_bin = str(folder / "many" / "bin")
                 write_data(folder / "many", more)
-                systems[name] = SearchEngine(name, more, stock)
+                systems[name] = Ours(name, more, stock)
             else:
-                systems[name] = SearchEngine(name, args, stock)
+                systems[name] = Ours(name, args, stock)
         rounds = by_turns({name: system.translate for name, system in systems.items()}, args.rounds)
     same = {}
     for name, results in rounds.items():

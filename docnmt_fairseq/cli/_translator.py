@@ -84,9 +84,7 @@ def search_of(args: argparse.Namespace) -> SearchOptions:
     """
     if args.max_tokens < 1:
         raise InputError(f"--max-tokens {args.max_tokens}: at least 1")
-    search = SearchOptions(**given(args, SearchOptions))
-    search.check()
-    return search
+    return SearchOptions(**given(args, SearchOptions))
 
 
 def translator_of(args: argparse.Namespace, search: SearchOptions, **view: Optional[str]) -> "DocumentTranslator":

@@ -4,22 +4,24 @@ import logging
 import re
 from argparse import ArgumentParser, Namespace
 from dataclasses import fields
-from typing import Any, Callable, Dict, Iterable, Iterator, Optional, Protocol, Sequence, Tuple, Type, cast
+from typing import Any, Callable, Dict, Iterable, Iterator, Optional, Sequence, Tuple, Type, cast
 
 import torch
 from fairseq.dataclass import FairseqDataclass
 from fairseq.dataclass.utils import gen_parser_from_dataclass
 from fairseq.models import BaseFairseqModel
+from fairseq.modules.learned_positional_embedding import LearnedPositionalEmbedding
 from fairseq.tasks import TASK_DATACLASS_REGISTRY
 from omegaconf import OmegaConf
 from torch import Tensor, nn
+from torch.func import functional_call
 
 from docnmt_fairseq.batch.layout import DecodedTokens, DocumentLayout, PlanKey
 from docnmt_fairseq.batch.sources import OfSentence
-from docnmt_fairseq.data.extra_sources import ExtraSourceBatch
+from docnmt_fairseq.data.extra_sources import ExtraSourceBatch, lengths_of
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.models.encoder_outputs import EncoderOut, EncoderOutputs
-from docnmt_fairseq.models.extra_sources import ExtraSources, MainEncoder, with_extra_lengths
+from docnmt_fairseq.layers.precision import Embedding, LayerNorm, is_half_on_cpu
+from docnmt_fairseq.models.encoder_outputs import ENCODER_OUTPUTS, EncoderOut, EncoderOutputs
 from docnmt_fairseq.multisource.packed import SourceStates
 from docnmt_fairseq.options import default_of
 
@@ -106,23 +108,28 @@ class DocumentModel:
             if renamed != key:
                 state_dict[renamed] = state_dict.pop(key)
 
-    def encode_and_decode(
+    def forward(
         self,
         src_tokens: Tensor,
-        layout: DocumentLayout,
+        src_lengths: Optional[Tensor],
         prev_output_tokens: Tensor,
-        extra_sources: Sequence[Optional[ExtraSourceBatch]] = (),
+        layout: Optional[DocumentLayout] = None,
         features_only: bool = False,
+        extra_sources: Sequence[Optional[ExtraSourceBatch]] = (),
+        **unused: Any,
     ) -> NetOutput:
-        """Logits or features under teacher forcing, in training packed [target tokens, …], else [S, m_t, …]; extras.
+        """Logits under teacher forcing, and extras: in training packed [target tokens, V], else [S, m_t, V].
 
         Args:
-            src_tokens: right-padded [S, m] of the decoded rows.
-            layout: the batch, on the same device.
+            src_tokens: [S, m] decoded sentences.
+            src_lengths: unused, for fairseq's callers.
             prev_output_tokens: right-padded [S, m_t]; in rescoring they differ from the batch's own.
-            extra_sources: data of every extra source, None for sentences of the document.
+            layout: the batch; None: sentences are independent.
             features_only: omit the output projection.
+            extra_sources: data of every extra source, None for sentences of the document.
+            unused: arguments of other models.
         """
+        src_tokens, layout = self.encoder.with_layout(src_tokens, layout, self.plans)
         if layout.targets is None or not self.training:
             layout = layout.with_targets(prev_output_tokens.ne(self.decoder.padding_idx).sum(1).cpu().numpy())
         sources = self.encoder.encode(src_tokens, layout, extra_sources)
@@ -141,29 +148,26 @@ class DocumentEncoder:
     """Mixin of document encoders, before fairseq's class in the bases.
 
     Attributes:
-        extra_sources: encoders of extra sources; None without extra sources.
+        embed_tokens: source embeddings.
+        padding_idx: index of the padding symbol.
+        max_source_positions: maximum source length, in tokens.
+        extra_sources: :class:`~docnmt_fairseq.models.extra_sources.ExtraSources`; None without extra sources.
     """
 
-    extra_sources: Optional[ExtraSources]
+    embed_tokens: nn.Embedding
+    padding_idx: int
+    max_source_positions: int
+    extra_sources: Any
+
+    def plans(self) -> Iterable[PlanKey[Any]]:
+        """Plans that :meth:`encode` uses."""
+        raise NotImplementedError
 
     def encode_tokens(
         self, tokens: Tensor, layout: DocumentLayout, embed_tokens: Optional[nn.Embedding] = None
     ) -> Tensor:
-        """Packed states [N, d] of packed tokens [N].
-
-        Args:
-            tokens: [N].
-            layout: layout of the tokens.
-            embed_tokens: embeddings; None: the encoder's.
-        """
+        """Packed states [N, d] of packed tokens [N], optionally with other embeddings."""
         raise NotImplementedError
-
-    def forward_torchscript(self, net_input: Dict[str, Any]) -> EncoderOut:
-        """Encoder output for beam search; sequential decoding passes one that it has computed."""
-        encoded = net_input.get("encoded")
-        if encoded is not None:
-            return cast(EncoderOut, encoded[self])
-        return cast(EncoderOut, super().forward_torchscript(net_input))  # type: ignore[misc]
 
     def encode(
         self, src_tokens: Tensor, layout: DocumentLayout, extra_sources: Sequence[Optional[ExtraSourceBatch]] = ()
@@ -175,51 +179,77 @@ class DocumentEncoder:
             layout: the batch, on the same device.
             extra_sources: data of every extra source, None for sentences of the document.
         """
-        layout = with_extra_lengths(layout, extra_sources)
+        lengths = lengths_of(extra_sources)
+        if lengths is not None:
+            layout = layout.with_extra_lengths(lengths)
         tokens = layout.pack_tokens(src_tokens)
         states = self.encode_tokens(tokens, layout)
         by_source = [SourceStates(layout.keep_decoded(states), OfSentence())]
         if self.extra_sources is not None:
-            by_source += self.extra_sources.encode(tokens, layout, states, extra_sources, cast(MainEncoder, self))
+            by_source += self.extra_sources.encode(tokens, layout, states, extra_sources, self)
         return EncoderOutputs(states, layout, by_source)
 
+    def with_layout(
+        self,
+        src_tokens: Tensor,
+        layout: Optional[DocumentLayout],
+        plans: Optional[Callable[[], Iterable[PlanKey[Any]]]] = None,
+    ) -> Tuple[Tensor, DocumentLayout]:
+        """Right-padded tokens [S, m] and a layout on their device.
 
-class UsesPlans(Protocol):
-    """Module with plans."""
+        Args:
+            src_tokens: [S, m], without a layout padded on either side.
+            layout: the batch; None: every sentence is its own document.
+            plans: plans to prepare before a layout is moved to the device; None: those of the encoder.
+        """
+        device = src_tokens.device
+        if layout is not None:
+            if layout.device != device:
+                layout = layout.with_plans((plans or self.plans)(), device).to(device)
+            return src_tokens, layout
+        real = src_tokens.ne(self.padding_idx)
+        order = real.to(torch.int8).argsort(dim=1, descending=True, stable=True)  # padding to the right
+        lengths = real.sum(1).cpu().numpy()
+        return src_tokens.gather(1, order), DocumentLayout.of_single_sentences(lengths).to(device)
 
-    def plans(self) -> Iterable[PlanKey[Any]]:
-        """Plans that ``forward`` uses."""
+    def forward(
+        self,
+        src_tokens: Tensor,
+        src_lengths: Optional[Tensor] = None,
+        layout: Optional[DocumentLayout] = None,
+        extra_sources: Sequence[Optional[ExtraSourceBatch]] = (),
+        **unused: Any,
+    ) -> EncoderOut:
+        """Encoder output for decoding, with an :class:`EncoderOutputs`.
 
+        Args:
+            src_tokens: [S, m], padded on either side; without a layout, sentences are independent.
+            src_lengths: unused, for fairseq's callers.
+            layout: the batch.
+            extra_sources: see :meth:`encode`.
+            unused: arguments of other models.
+        """
+        src_tokens, layout = self.with_layout(src_tokens, layout)
+        return self.encoder_out(self.encode(src_tokens, layout, extra_sources))
 
-def plans_of(modules: Iterable[nn.Module]) -> Iterator[PlanKey[Any]]:
-    """Plans that the submodules of some modules use, from their methods ``plans``."""
-    for module in modules:
-        for part in module.modules():
-            if hasattr(type(part), "plans"):  # isinstance of a protocol is much slower
-                yield from cast(UsesPlans, part).plans()
+    def encoder_out(self, sources: EncoderOutputs) -> EncoderOut:
+        """Dictionary with the encoder outputs."""
+        return {ENCODER_OUTPUTS: [sources]}
 
+    def forward_torchscript(self, net_input: Dict[str, Any]) -> EncoderOut:
+        """Encoder output for beam search; sequential decoding passes one that it has computed."""
+        encoded = net_input.get("encoded")
+        if encoded is not None:
+            return cast(EncoderOut, encoded[self])
+        return cast(EncoderOut, super().forward_torchscript(net_input))  # type: ignore[misc]
 
-def right_padded_with_layout(
-    src_tokens: Tensor,
-    layout: Optional[DocumentLayout],
-    padding: int,
-    plans: Callable[[], Iterable[PlanKey[Any]]] = tuple,
-) -> Tuple[Tensor, DocumentLayout]:
-    """Right-padded tokens [S, m] and a layout on their device.
+    def reorder_encoder_out(self, encoder_out: EncoderOut, new_order: Tensor) -> EncoderOut:
+        """Encoder output for the rows ``new_order`` [B]; the hypotheses of a sentence share it."""
+        return {ENCODER_OUTPUTS: [EncoderOutputs.of(encoder_out).reordered(new_order)[0]]}
 
-    Args:
-        src_tokens: [S, m], padded on either side without a layout.
-        layout: the batch; None: every sentence is its own document.
-        padding: index of the padding symbol.
-        plans: plans to prepare before a layout is moved to the device.
-    """
-    if layout is not None:
-        there = src_tokens.device
-        return src_tokens, layout if layout.device == there else layout.with_plans(plans(), there).to(there)
-    real = src_tokens.ne(padding)
-    order = real.to(torch.int8).argsort(dim=1, descending=True, stable=True)  # padding to the right
-    lengths = real.sum(1).cpu().numpy()
-    return src_tokens.gather(1, order), DocumentLayout.of_single_sentences(lengths).to(src_tokens.device)
+    def max_positions(self) -> int:
+        """Maximum source length, in tokens."""
+        return self.max_source_positions
 
 
 def takes_layout(model: BaseFairseqModel) -> bool:
@@ -241,3 +271,21 @@ def batch_for_model(model: BaseFairseqModel, sample: Dict[str, Any]) -> Dict[str
         return sample
     net_input = {name: value for name, value in sample["net_input"].items() if name not in ("layout", "extra_sources")}
     return {**sample, "net_input": net_input}
+
+
+class LearnedTable(LearnedPositionalEmbedding):
+    """fairseq's learned positions, computed in float32 for half precision on CPUs."""
+
+    def forward(self, *args: Any, **options: Any) -> Tensor:
+        """Embeddings [..., d] of tokens [...]."""
+        if not is_half_on_cpu(self.weight):
+            return super().forward(*args, **options)
+        rows: Tensor = functional_call(self, {"weight": self.weight.float()}, args, options)
+        return rows.to(self.weight.dtype)
+
+
+def accumulate_in_fp32(model: nn.Module) -> None:
+    """Replaces a model's embeddings and layer norms by those whose gradients accumulate in float32."""
+    accumulating = {nn.Embedding: Embedding, nn.LayerNorm: LayerNorm, LearnedPositionalEmbedding: LearnedTable}
+    for module in model.modules():
+        module.__class__ = accumulating.get(type(module), type(module))

@@ -1,7 +1,7 @@
 """Encoder outputs: the states of all sources, shared by the hypotheses of a sentence during decoding."""
 
 from dataclasses import dataclass, field, replace
-from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, TypeVar
+from typing import Any, Callable, Dict, List, Optional, Tuple, TypeVar
 
 import numpy as np
 import torch
@@ -9,12 +9,10 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
 from docnmt_fairseq.batch.layout import DocumentLayout, PlanKey
-from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.multisource.packed import SourceStates
 
 EncoderOut = Dict[str, List[Any]]  # fairseq's dictionary, with an EncoderOutputs under this key:
 ENCODER_OUTPUTS = "encoder_outputs"
-SENTINEL = "sentinel"  # name of the share of attention that goes to no source
 T = TypeVar("T")
 
 
@@ -23,7 +21,7 @@ class DocumentOfRows(PlanKey[Tensor]):
     """Plan key of the document of every decoded row, [S]."""
 
     def make(self, layout: DocumentLayout) -> Tensor:
-        """See :class:`PlanKey`."""
+        """The documents, on the layout's device."""
         return layout.index(layout.decoded_document)
 
 
@@ -98,24 +96,9 @@ class EncoderOutputs:
         """Selects decoded sentences of the batch by number, [S]."""
         return replace(self, taken=sentences, sentences=None, row_sentence=None, previous=None, _once={}, _left={})
 
-    def padded(self) -> Tuple[Tensor, Tensor]:
-        """States of the main source [S, n, d] and their padding mask [S, n], of the selected sentences."""
-        return self.by_source[0].padded(self.layout, self.taken)
-
-    def all_states(self, names: Sequence[str]) -> List[Tensor]:
-        """States [M_k, d_k] of every source.
-
-        Args:
-            names: sources that the decoder was built for, the main one first, perhaps with a sentinel.
-
-        Raises:
-            InputError: the batch has a different number of sources.
-        """
-        extra = [name for name in names[1:] if name != SENTINEL]
-        if len(self.by_source) != 1 + len(extra):
-            raise InputError(
-                f"--extra-sources {','.join(extra)}: the batch has {len(self.by_source) - 1} of {len(extra)}"
-            )
+    @property
+    def all_states(self) -> List[Tensor]:
+        """States [M_k, d_k] of every source."""
         return [source.states for source in self.by_source]
 
     def per_batch(self, owner: nn.Module, make: Callable[[], T]) -> T:
@@ -150,24 +133,14 @@ class EncoderOutputs:
         """
         everyone = torch.arange(self.left, device=new_order.device)
         before = everyone if self.row_sentence is None else self.row_sentence
-        kept, row_sentence = sentences_of_hypotheses(before, new_order)
+        rows = before.index_select(0, new_order)
+        kept, hypotheses = torch.unique_consecutive(rows, return_counts=True)
+        if not hypotheses.eq(hypotheses[:1]).all():  # not an order of beam search
+            kept, hypotheses = rows, torch.ones_like(rows)
+        row_sentence = torch.arange(len(kept), device=rows.device).repeat_interleave(hypotheses)
         if torch.equal(kept, everyone):
             return replace(self, row_sentence=row_sentence), kept, False
         sentences = kept if self.sentences is None else self.sentences.index_select(0, kept)
         previous = None if self.previous is None else self.previous.of(kept)
         left = replace(self, sentences=sentences, row_sentence=row_sentence, previous=previous, _left={})
         return left, kept, True
-
-
-def sentences_of_hypotheses(row_sentence: Tensor, new_order: Tensor) -> Tuple[Tensor, Tensor]:
-    """Remaining sentences [S'], and the index of each row's sentence among them, [B].
-
-    Args:
-        row_sentence: [·] sentence of each previous row.
-        new_order: [B] rows.
-    """
-    rows = row_sentence.index_select(0, new_order)
-    kept, hypotheses = torch.unique_consecutive(rows, return_counts=True)
-    if not hypotheses.eq(hypotheses[:1]).all():  # not an order of beam search
-        kept, hypotheses = rows, torch.ones_like(rows)
-    return kept, torch.arange(len(kept), device=rows.device).repeat_interleave(hypotheses)

@@ -1,7 +1,7 @@
 """Extra sources besides the sentence to translate: their options, and encoders of their sentences or features."""
 
 from dataclasses import dataclass
-from typing import Any, Callable, Iterable, Iterator, List, Optional, Protocol, Sequence, Tuple
+from typing import Any, Callable, Iterable, Iterator, List, Optional, Sequence, Tuple
 
 from fairseq.data import Dictionary
 from fairseq.tasks import FairseqTask
@@ -19,14 +19,15 @@ from docnmt_fairseq.batch.sources import (
     SourceKey,
 )
 from docnmt_fairseq.context.selected.base import zero_of
-from docnmt_fairseq.data.extra_sources import ExtraSourceBatch, ExtraSourceInput, SourceSpec, lengths_of, parse_specs
+from docnmt_fairseq.data.extra_sources import ExtraSourceBatch, ExtraSourceInput, parse_specs
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.models.embeddings import TokenEmbeddingOptions, token_embedding
-from docnmt_fairseq.models.encoder_outputs import SENTINEL
+from docnmt_fairseq.models.base import DocumentEncoder
+from docnmt_fairseq.models.options import token_embedding
 from docnmt_fairseq.multisource.packed import SourceStates
 from docnmt_fairseq.options import Choices, option
 
 SEPARATE, SHARED = "separate", "shared"
+SENTINEL = "sentinel"  # name of the share of attention that goes to no source
 
 
 @dataclass
@@ -45,43 +46,17 @@ class ExtraSourceOptions:
     extra_sources: Optional[str] = II("task.extra_sources")  # stored in checkpoints, restored at generation
 
 
-@dataclass
-class SourceOptions(ExtraSourceOptions, TokenEmbeddingOptions):
-    """Extra sources, and embeddings of all sources."""
-
-
-def extra_specs(cfg: ExtraSourceOptions) -> List[SourceSpec]:
-    """Extra sources of the model."""
-    return parse_specs(cfg.extra_sources)
-
-
-def source_names(cfg: ExtraSourceOptions) -> List[str]:
-    """Names of the sources that target tokens attend to, the main one first."""
-    return ["source", *map(str, extra_specs(cfg))]
-
-
-def attended_names(cfg: ExtraSourceOptions, sentinel: bool) -> Tuple[str, ...]:
-    """Names of the shares of attention: the sources, and the sentinel if there is one."""
-    return (*source_names(cfg), *([SENTINEL] if sentinel else []))
+def attended_names(cfg: ExtraSourceOptions, sentinel: bool = False) -> Tuple[str, ...]:
+    """Names of the shares of attention: the sources, the main one first, and the sentinel if there is one."""
+    return ("source", *map(str, parse_specs(cfg.extra_sources)), *([SENTINEL] if sentinel else []))
 
 
 def extra_inputs(cfg: ExtraSourceOptions, task: FairseqTask) -> List[ExtraSourceInput]:
     """Dictionaries and widths of the extra sources, from the task's data."""
-    specs, widths = extra_specs(cfg), cfg.extra_feature_dims
+    specs, widths = parse_specs(cfg.extra_sources), cfg.extra_feature_dims
     if widths and len(widths) != sum(spec.kind == "features" for spec in specs):
         raise InputError(f"--extra-feature-dims {widths}: needs one width per feature source")
     return task.extra_inputs(specs, widths) if specs else []
-
-
-class MainEncoder(Protocol):
-    """Parts of the main encoder that encoders of extra sources use."""
-
-    embed_tokens: nn.Embedding
-
-    def encode_tokens(
-        self, tokens: Tensor, layout: DocumentLayout, embed_tokens: Optional[nn.Embedding] = None
-    ) -> Tensor:
-        """Packed states [M, d] of packed tokens [M], optionally with other embeddings."""
 
 
 class SourceEncoder(nn.Module):
@@ -91,7 +66,7 @@ class SourceEncoder(nn.Module):
         """Plans that ``forward`` uses; ``main``: plans of the main encoder."""
         return iter(())
 
-    def forward(self, values: Tensor, layout: Optional[DocumentLayout], main: MainEncoder) -> Tensor:
+    def forward(self, values: Tensor, layout: Optional[DocumentLayout], main: DocumentEncoder) -> Tensor:
         """States [M, d_k], each sentence encoded independently.
 
         Args:
@@ -110,11 +85,11 @@ class SharedEncoder(SourceEncoder):
         self.embed_tokens = embed_tokens
 
     def plans(self, main: Iterable[PlanKey[Any]]) -> Iterator[PlanKey[Any]]:
-        """See :class:`SourceEncoder`."""
+        """Those of the main encoder."""
         return iter(main)
 
-    def forward(self, values: Tensor, layout: Optional[DocumentLayout], main: MainEncoder) -> Tensor:
-        """See :class:`SourceEncoder`."""
+    def forward(self, values: Tensor, layout: Optional[DocumentLayout], main: DocumentEncoder) -> Tensor:
+        """States [M, d] of tokens [M]."""
         assert layout is not None
         return main.encode_tokens(values, layout, self.embed_tokens)
 
@@ -134,73 +109,60 @@ class FeatureEncoder(SourceEncoder):
         self.layer_norm = nn.LayerNorm(embed_dim)
         self.dropout = nn.Dropout(dropout)
 
-    def forward(self, values: Tensor, layout: Optional[DocumentLayout], main: MainEncoder) -> Tensor:
-        """See :class:`SourceEncoder`."""
+    def forward(self, values: Tensor, layout: Optional[DocumentLayout], main: DocumentEncoder) -> Tensor:
+        """States [M, d] of features [M, d_f]."""
         return self.dropout(self.layer_norm(self.projection(values.to(self.projection.weight.dtype))))
-
-
-def source_encoder(
-    cfg: SourceOptions,
-    dictionary: Dictionary,
-    sizes: Tuple[int, int],
-    dropout: float,
-    make_separate: Callable[[Optional[nn.Embedding]], SourceEncoder],
-    given: ExtraSourceInput,
-) -> Optional[SourceEncoder]:
-    """Encoder of an extra source; None if the states of the main encoder are used.
-
-    Args:
-        cfg: options of the model.
-        dictionary: dictionary of the main source.
-        sizes: widths of embeddings and of states.
-        dropout: dropout of features.
-        make_separate: builds a separate encoder with given embeddings (None: the main encoder's).
-        given: the extra source.
-
-    Raises:
-        InputError: shared embeddings with different dictionaries.
-    """
-    embed_dim, width = sizes
-    shared = str(cfg.extra_encoder) == SHARED
-    if given.dictionary is None:
-        return FeatureEncoder(given.width, width, dropout)
-    if shared and given.spec.of_document:
-        return None
-    embed_tokens = None
-    if not cfg.share_extra_embeddings:
-        embed_tokens = token_embedding(cfg, given.dictionary, embed_dim)
-    elif given.dictionary != dictionary:
-        raise InputError(
-            f"--share-extra-embeddings: {given.spec} does not have the source's dictionary; prepare the text with it "
-            "(docnmt prepare --extra)"
-        )
-    return SharedEncoder(embed_tokens) if shared else make_separate(embed_tokens)
 
 
 class ExtraSources(nn.Module):
     """Encoders of all extra sources.
 
     Args:
+        cfg: options of the model.
         inputs: the sources.
-        make: builds the encoder of a source; None for context sentences whose states the main encoder has.
-        seed: seed of the random choice of context sentences.
+        dictionary: dictionary of the main source.
+        width: width of the states.
+        make_separate: builds a separate encoder with given embeddings (None: the main encoder's).
 
     Attributes:
         rows: keys of the plans that map decoded sentences to the states of each source.
+
+    Raises:
+        InputError: shared embeddings with different dictionaries.
     """
 
     def __init__(
-        self, inputs: Sequence[ExtraSourceInput], make: Callable[[ExtraSourceInput], Optional[SourceEncoder]], seed: int
+        self,
+        cfg: Any,
+        inputs: Sequence[ExtraSourceInput],
+        dictionary: Dictionary,
+        width: int,
+        make_separate: Callable[[Optional[nn.Embedding]], SourceEncoder],
     ):
         super().__init__()
         self.specs = [given.spec for given in inputs]
-        encoders = {str(number): make(given) for number, given in enumerate(inputs)}
-        self.encoders = nn.ModuleDict({number: encoder for number, encoder in encoders.items() if encoder is not None})
-        self.contexts = [ContextSentences(spec.contexts, spec.kind, seed) for spec in self.specs]  # of document sources
+        self.contexts = [ContextSentences(spec.contexts, spec.kind, cfg.seed) for spec in self.specs]  # of the document
+        self.encoders = nn.ModuleDict()  # by number; none for context sentences whose states the main encoder has
         self.rows: List[SourceKey] = []
-        for number, spec in enumerate(self.specs):
-            of_document = OfSeparateContext if str(number) in self.encoders else OfContextSentences
-            self.rows.append(of_document(self.contexts[number]) if spec.of_document else OfExtraSource(number))
+        shared = str(cfg.extra_encoder) == SHARED
+        for number, given in enumerate(inputs):
+            if shared and given.spec.of_document:
+                self.rows.append(OfContextSentences(self.contexts[number]))
+                continue
+            of_document = given.spec.of_document
+            self.rows.append(OfSeparateContext(self.contexts[number]) if of_document else OfExtraSource(number))
+            if given.dictionary is None:
+                self.encoders[str(number)] = FeatureEncoder(given.width, width, cfg.dropout)
+                continue
+            embed_tokens = None
+            if not cfg.share_extra_embeddings:
+                embed_tokens = token_embedding(cfg, given.dictionary, cfg.encoder_embed_dim)
+            elif given.dictionary != dictionary:
+                raise InputError(
+                    f"--share-extra-embeddings: {given.spec} does not have the source's dictionary; prepare the text "
+                    "with it (docnmt prepare --extra)"
+                )
+            self.encoders[str(number)] = SharedEncoder(embed_tokens) if shared else make_separate(embed_tokens)
 
     @property
     def similar_contexts(self) -> int:
@@ -221,11 +183,10 @@ class ExtraSources(nn.Module):
         main = tuple(main)
         for number, spec in enumerate(self.specs):
             encoder = self.encoder_of(number)
-            inner = () if encoder is None else tuple(encoder.plans(main))
-            if spec.of_document and encoder is not None:
-                yield SeparateContext(self.contexts[number], inner)
-            elif spec.kind == "text":
-                yield SeparateExtraSource(number, inner)
+            if encoder is not None and spec.of_document:
+                yield SeparateContext(self.contexts[number], tuple(encoder.plans(main)))
+            elif encoder is not None and spec.kind == "text":
+                yield SeparateExtraSource(number, tuple(encoder.plans(main)))
             yield self.rows[number]
 
     def encode(
@@ -234,7 +195,7 @@ class ExtraSources(nn.Module):
         layout: DocumentLayout,
         states: Tensor,
         extra_sources: Sequence[Optional[ExtraSourceBatch]],
-        main: MainEncoder,
+        main: DocumentEncoder,
     ) -> List[SourceStates]:
         """States of every source.
 
@@ -272,9 +233,3 @@ class ExtraSources(nn.Module):
                 of_source = encoder(*given, main)
             encoded.append(SourceStates(of_source, self.rows[number]))
         return encoded
-
-
-def with_extra_lengths(layout: DocumentLayout, extra_sources: Sequence[Optional[ExtraSourceBatch]]) -> DocumentLayout:
-    """Layout with the lengths of extra sources, None for sentences of the document."""
-    lengths = lengths_of(extra_sources)
-    return layout if lengths is None else layout.with_extra_lengths(lengths)

@@ -1,13 +1,17 @@
-"""Options that all document models share, and the flat dataclasses of options that fairseq requires."""
+"""Options that all document models share, with the parts that they define, and flat dataclasses of options."""
 
 from dataclasses import MISSING, Field, dataclass, field, fields, make_dataclass
 from typing import Any, Dict, Iterable, Optional, Tuple, Type
 
+from fairseq.data import Dictionary
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
+from fairseq.models.transformer import Embedding
+from fairseq.tasks import FairseqTask
 from omegaconf import II
 from torch import nn
 
 from docnmt_fairseq.ca_layers.decomposition import AlternatingUpdates
+from docnmt_fairseq.ca_layers.embeddings import ContextAwareEmbedding
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.options import Choices, allowed_names, help_of, option, same_declaration
 
@@ -24,6 +28,44 @@ class TrainedViewOptions:
     max_document_tokens: Optional[int] = II("task.max_document_tokens")
     context_overlap: Optional[int] = II("task.context_overlap")
     context_overlap_after: Optional[int] = II("task.context_overlap_after")
+
+
+@dataclass
+class TokenEmbeddingOptions:
+    """Kind of token embeddings."""
+
+    token_embedding: str = option(
+        "plain", "token embeddings; ca-em: an indicator, computed from a separate embedding, mixes each token's vector "
+        "with one vector shared by all", names=Choices(("plain", "ca-em")),
+    )  # fmt: skip
+    token_chi_dim: int = option(5, "ca-em: width of the indicator's embedding", minimum=1)
+
+
+def token_embedding(cfg: TokenEmbeddingOptions, dictionary: Dictionary, width: int) -> nn.Embedding:
+    """Embeddings of a dictionary, initialised like those of fairseq's Transformer."""
+    plain = Embedding(len(dictionary), width, dictionary.pad())
+    if str(cfg.token_embedding) == "plain":
+        return plain
+    sizes = (len(dictionary), width, cfg.token_chi_dim, dictionary.pad())
+    mixed = ContextAwareEmbedding(*sizes, unknown=dictionary.unk())
+    mixed.weight = plain.weight
+    return mixed
+
+
+def source_and_target_embeddings(cfg: Any, task: FairseqTask) -> Tuple[nn.Embedding, nn.Embedding]:
+    """Embeddings of both sides, the same module with ``--share-all-embeddings``.
+
+    Raises:
+        InputError: ``--share-all-embeddings`` with different dictionaries or widths.
+    """
+    source, target, shared = task.source_dictionary, task.target_dictionary, cfg.share_all_embeddings
+    if shared and (source != target or cfg.encoder_embed_dim != cfg.decoder_embed_dim):
+        raise InputError(
+            "--share-all-embeddings: needs one joined dictionary (fairseq-preprocess --joined-dictionary) and equal "
+            "--encoder-embed-dim and --decoder-embed-dim"
+        )
+    of_source = token_embedding(cfg, source, cfg.encoder_embed_dim)
+    return of_source, of_source if shared else token_embedding(cfg, target, cfg.decoder_embed_dim)
 
 
 @dataclass

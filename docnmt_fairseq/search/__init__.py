@@ -1,1 +1,1 @@
-"""How documents are searched for translations."""
+"""Search for translations."""

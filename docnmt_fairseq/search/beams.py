@@ -123,11 +123,11 @@ class Beams:
             self.totals[slot, 1:] = -np.inf  # all are equal at first
 
     def written(self) -> np.ndarray:
-        """Returns the tokens of all hypotheses, [S, beam, t]; tokens after the steps of a slot are undefined."""
+        """Tokens of all hypotheses, [S, beam, t]; tokens after the steps of a slot are undefined."""
         return self.tokens[:, :, : int(self.steps.max(initial=0)) + 1]
 
     def constraints(self) -> Constraints:
-        """Returns the constraints on the next tokens."""
+        """Constraints on the next tokens; the hypotheses of sentences whose prefix ends become copies of the first."""
         at_limit = self.busy & (self.steps >= self.limits)
         forced = np.full(len(self), NONE, dtype=np.int64)
         within = self.busy & ~at_limit & (self.steps < self.prefixes.shape[1])
@@ -142,7 +142,7 @@ class Beams:
         return Constraints(forced, replicated, endless, self._repeated(forced == NONE))
 
     def _repeated(self, free: np.ndarray) -> Tuple[np.ndarray, ...]:
-        """Returns sentences, hypotheses and tokens, [k] each, that would repeat an n-gram.
+        """Sentences, hypotheses and tokens, [k] each, that would repeat an n-gram.
 
         Args:
             free: [S] the next token of the sentence is not forced.
@@ -173,9 +173,8 @@ class Beams:
         finished: Dict[int, List[Hypothesis]] = {}
         for slot, place in zip(*ends[:, : self.beam].nonzero()):
             if len(self.ended[slot]) < self.beam:
-                self.ended[slot].append(
-                    self._ended(slot, candidates.parents[slot, place], candidates.scores[slot, place])
-                )
+                parent, score = candidates.parents[slot, place], candidates.scores[slot, place]
+                self.ended[slot].append(self._ended(slot, parent, score))
         ends[:, : self.beam] |= self.ignored
         order = ends * count + np.arange(count)
         chosen = order.argsort(axis=1, kind="stable")[:, : self.beam]
@@ -203,7 +202,7 @@ class Beams:
         return parents, finished
 
     def _ended(self, slot: int, hypothesis: int, score: np.float32) -> Hypothesis:
-        """Returns a finished hypothesis in fairseq's form."""
+        """Finished hypothesis in fairseq's form."""
         length = int(self.steps[slot]) + 1
         tokens = np.append(self.tokens[slot, hypothesis, 1:length], self.eos)
         sums = np.append(self.scores[slot, hypothesis, : length - 1], score).astype(np.float32)
@@ -220,7 +219,7 @@ class Beams:
         }
 
     def _finish(self, slot: int) -> List[Hypothesis]:
-        """Returns the hypotheses of a sentence, best first, and frees its slot."""
+        """Hypotheses of a sentence, best first; frees its slot."""
         ended, self.ended[slot], self.busy[slot] = self.ended[slot], [], False
         if not ended:  # everything allowed has probability 0
             ended = [self._ended(slot, 0, np.float32(-np.inf))]

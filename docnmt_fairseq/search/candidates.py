@@ -1,10 +1,10 @@
 """Candidate tokens from logits: constraints, then the best or sampled tokens."""
 
-from dataclasses import dataclass
-from typing import Callable, Optional, Tuple
+from typing import Callable, List, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 import torch
+from fairseq.data import Dictionary
 from torch import Tensor
 
 from docnmt_fairseq.layers.precision import distinct_integers
@@ -13,37 +13,20 @@ from docnmt_fairseq.search.beams import NONE, Candidates, Constraints
 from docnmt_fairseq.search.options import SearchOptions
 
 CHUNK = 128  # tokens of the vocabulary whose maximum is compared first
+BUFFERED_STEPS = 64  # steps whose random numbers are drawn together
 
 
-@dataclass(frozen=True)
-class Symbols:
-    """Indices of special symbols in the target dictionary."""
+def constrained(
+    logits: Tensor, constraints: Constraints, dictionary: Dictionary, options: SearchOptions
+) -> Tuple[Tensor, Tensor]:
+    """Logits of the next tokens, −∞ for excluded ones, and log Σ exp of the model's logits, [S, beam, 1].
 
-    pad: int
-    eos: int
-    unk: int
-
-
-@dataclass(frozen=True)
-class NextTokens:
-    """Logits of the next tokens, −∞ for excluded tokens.
-
-    Attributes:
-        logits: [S, beam, V].
-        log_sums: [S, beam, 1] log Σ exp of the model's logits: logits − log_sums are log-probabilities.
-    """
-
-    logits: Tensor
-    log_sums: Tensor
-
-
-def constrained(logits: Tensor, constraints: Constraints, symbols: Symbols, options: SearchOptions) -> NextTokens:
-    """Applies constraints to logits.
+    Logits minus the latter are log-probabilities.
 
     Args:
         logits: [S, beam, V], modified in place.
         constraints: constraints on the next tokens.
-        symbols: special symbols.
+        dictionary: target dictionary.
         options: search options.
     """
     device, logits = logits.device, logits.float()
@@ -55,9 +38,9 @@ def constrained(logits: Tensor, constraints: Constraints, symbols: Symbols, opti
     if len(constraints.replicated):
         rows = index(constraints.replicated)
         logits[rows], log_sums[rows] = logits[rows][:, :1], log_sums[rows][:, :1]
-    logits[..., symbols.pad] = -torch.inf
+    logits[..., dictionary.pad()] = -torch.inf
     if options.unkpen:
-        logits[..., symbols.unk] -= options.unkpen
+        logits[..., dictionary.unk()] -= options.unkpen
     forced = np.flatnonzero(constraints.forced != NONE)
     if len(forced):
         rows, tokens = index(forced), index(constraints.forced[forced])
@@ -65,14 +48,14 @@ def constrained(logits: Tensor, constraints: Constraints, symbols: Symbols, opti
         logits[rows] = -torch.inf
         logits[rows, :, tokens] = kept
     if len(constraints.endless):
-        logits[index(constraints.endless), :, symbols.eos] = -torch.inf
+        logits[index(constraints.endless), :, dictionary.eos()] = -torch.inf
     if len(constraints.banned[0]):
         logits[tuple(map(index, constraints.banned))] = -torch.inf
-    return NextTokens(logits, log_sums)
+    return logits, log_sums
 
 
 def largest(x: Tensor, count: int) -> Tuple[Tensor, Tensor]:
-    """Returns the largest values of each row of x [R, V] and their indices, [R, count] each, in descending order.
+    """Largest values of each row of x [R, V] and their indices, [R, count] each, in descending order.
 
     Deterministic, unlike ``topk``: of equal values the lower index comes first (except for −∞).
     """
@@ -85,7 +68,7 @@ def largest(x: Tensor, count: int) -> Tuple[Tensor, Tensor]:
 
 
 def _largest(x: Tensor, count: int, by: Callable[[Tensor, Tensor], Tensor]) -> Tuple[Tensor, Tensor]:
-    """Returns the largest values by the key ``by`` of values and indices.
+    """Largest values by the key ``by`` of values and indices.
 
     The maxima of chunks are compared first: the ``count`` largest values are in at most as many chunks.
     """
@@ -94,9 +77,8 @@ def _largest(x: Tensor, count: int, by: Callable[[Tensor, Tensor], Tensor]) -> T
     among = x
     if chunks >= 2 * count:
         in_chunks, rest = x[:, : chunks * CHUNK].unflatten(1, (chunks, CHUNK)), x[:, chunks * CHUNK :]
-        chosen = (
-            by(in_chunks.amax(-1), places[:, :chunks]).topk(count, sorted=False).indices.sort().values
-        )  # [R, count]
+        best_chunks = by(in_chunks.amax(-1), places[:, :chunks]).topk(count, sorted=False)
+        chosen = best_chunks.indices.sort().values  # [R, count]
         of_chosen = (chosen[..., None] * CHUNK + places[:, None, :CHUNK]).flatten(1)
         among = torch.cat([x.gather(1, of_chosen), rest], dim=1)
         places = torch.cat([of_chosen, places[:, chunks * CHUNK :]], dim=1)
@@ -104,29 +86,31 @@ def _largest(x: Tensor, count: int, by: Callable[[Tensor, Tensor], Tensor]) -> T
     return among.gather(1, found), places.gather(1, found)
 
 
-def best(following: NextTokens, totals: Tensor, beam: int) -> Candidates:
-    """Returns the 2 · beam candidates of each sentence with the highest scores.
+def best(logits: Tensor, log_sums: Tensor, totals: Tensor, beam: int) -> Candidates:
+    """2 · beam candidates of each sentence with the highest scores.
 
     Candidates of equal score are in the order of hypotheses, then tokens. (In fairseq's search this depends on the
     device and on the batch.)
 
     Args:
-        following: next tokens.
+        logits, log_sums: result of :func:`constrained`.
         totals: [S, beam] scores of the hypotheses.
         beam: number of hypotheses per sentence.
     """
-    count = min(2 * beam, following.logits.size(-1) - 1)
-    values, tokens = (part.unflatten(0, (-1, beam)) for part in largest(following.logits.flatten(0, 1), count))
-    together = (values - following.log_sums + totals[..., None]).flatten(1)  # [S, beam · count]
+    count = min(2 * beam, logits.size(-1) - 1)
+    values, tokens = (part.unflatten(0, (-1, beam)) for part in largest(logits.flatten(0, 1), count))
+    together = (values - log_sums + totals[..., None]).flatten(1)  # [S, beam · count]
     scores, places = (part[:, : 2 * beam] for part in together.sort(descending=True, stable=True))
     return _read(scores, tokens.flatten(1).gather(1, places), places // count)
 
 
-def sampled(following: NextTokens, totals: Tensor, uniform: Tensor, top_k: int = 0, top_p: float = 0.0) -> Candidates:
-    """Samples one candidate for each hypothesis.
+def sampled(
+    logits: Tensor, log_sums: Tensor, totals: Tensor, uniform: Tensor, top_k: int = 0, top_p: float = 0.0
+) -> Candidates:
+    """One sampled candidate for each hypothesis.
 
     Args:
-        following: next tokens.
+        logits, log_sums: result of :func:`constrained`.
         totals: [S, beam] scores of the hypotheses.
         uniform: [S, beam] uniform random numbers.
         top_k: sample from the k most probable tokens; 0: all.
@@ -134,8 +118,8 @@ def sampled(following: NextTokens, totals: Tensor, uniform: Tensor, top_k: int =
     """
     order: Optional[Tensor] = None
     # Relative to the most probable token: the sum of allowed probabilities may underflow in float32.
-    highest = following.logits.amax(-1, keepdim=True)
-    probabilities, whole = (following.logits - highest).exp().nan_to_num(0), (following.log_sums - highest).exp()
+    highest = logits.amax(-1, keepdim=True)
+    probabilities, whole = (logits - highest).exp().nan_to_num(0), (log_sums - highest).exp()
     if top_k:
         probabilities, order = probabilities.topk(min(top_k, probabilities.size(-1)))
     elif top_p:
@@ -148,7 +132,7 @@ def sampled(following: NextTokens, totals: Tensor, uniform: Tensor, top_k: int =
     last = (probabilities > 0).long().mul(torch.arange(1, probabilities.size(-1) + 1, device=place.device)).amax(-1)
     place = torch.minimum(place, (last - 1).clamp(min=0)[..., None])
     tokens = place if order is None else order.gather(-1, place)
-    scores = (following.logits.gather(-1, tokens) - following.log_sums).squeeze(-1) + totals
+    scores = (logits.gather(-1, tokens) - log_sums).squeeze(-1) + totals
     parents = torch.arange(totals.size(1), device=place.device).expand_as(totals)
     return _read(scores, tokens.squeeze(-1), parents)
 
@@ -158,3 +142,37 @@ def _read(scores: Tensor, tokens: Tensor, parents: Tensor) -> Candidates:
     scores = scores.masked_fill(scores.isnan(), -torch.inf)
     together = torch.stack([scores.double(), tokens.double(), parents.double()]).cpu().numpy()
     return Candidates(together[0].astype(np.float32), together[1].astype(np.int64), together[2].astype(np.int64))
+
+
+class SamplingRng:
+    """Uniform random numbers for every step of every hypothesis, determined by the seed and the sentence alone.
+
+    Args:
+        seed: seed of all sentences.
+        beam: number of hypotheses per sentence.
+        keys: by sentence id, non-negative integers that identify the sentence; None: the ids.
+    """
+
+    def __init__(self, seed: int, beam: int, keys: Optional[Mapping[int, Sequence[int]]] = None):
+        self.seed, self.beam, self.keys = seed, beam, {} if keys is None else keys
+        self.generators: List[np.random.Generator] = []
+        self.numbers = np.zeros((0, BUFFERED_STEPS, beam))
+
+    def begin(self, slots: np.ndarray, sentences: List[int], count: int) -> None:
+        """Starts sentences in some of ``count`` slots."""
+        added = count - len(self.generators)
+        self.generators += [np.random.default_rng(self.seed) for _ in range(added)]
+        self.numbers = np.concatenate([self.numbers, np.zeros((added, BUFFERED_STEPS, self.beam))])
+        for slot, sentence in zip(slots.tolist(), sentences):
+            self.generators[slot] = np.random.default_rng([self.seed, *self.keys.get(sentence, [sentence])])
+
+    def next(self, steps: np.ndarray) -> np.ndarray:
+        """Numbers [S, beam] of the next step for slots at ``steps`` [S]."""
+        for slot in np.flatnonzero(steps % BUFFERED_STEPS == 0):
+            self.numbers[slot] = self.generators[slot].random((BUFFERED_STEPS, self.beam))
+        return self.numbers[np.arange(len(steps)), steps % BUFFERED_STEPS]
+
+    def keep(self, slots: np.ndarray) -> None:
+        """Drops all slots but these."""
+        self.numbers = self.numbers[slots]
+        self.generators = [self.generators[slot] for slot in slots]

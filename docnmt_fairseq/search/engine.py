@@ -1,62 +1,78 @@
 """Beam search with continuous batching: when a sentence is finished, the next one takes its slot.
 
-Translations and scores equal those of ``fairseq-generate``, with three differences: the length limit a · x + b applies
-to the tokens x of the sentence itself, not of the longest one in its batch; ``--no-repeat-ngram-size`` also works on
-CPUs; candidates of equal score are ordered by hypothesis and token, not by PyTorch's ``topk``.
+:class:`SearchEngine` is the entry point: built for models, it translates batches. Translations and scores equal those
+of ``fairseq-generate``, with three differences: the length limit a · x + b applies to the tokens x of the sentence
+itself, not of the longest one in its batch; ``--no-repeat-ngram-size`` also works on CPUs; candidates of equal score
+are ordered by hypothesis and token, not by PyTorch's ``topk``.
 """
 
 from collections import defaultdict
-from dataclasses import dataclass, field
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 import torch
+from fairseq.data import Dictionary
+from fairseq.models import BaseFairseqModel
 from torch import Tensor
 
 from docnmt_fairseq.data.concatenation import Hypothesis
+from docnmt_fairseq.layers.packed_linear import FLOAT32, pack_linears
+from docnmt_fairseq.models.transformer.model import DocumentTransformer
+from docnmt_fairseq.models.transformer.stock import of_stock
 from docnmt_fairseq.search.beams import Beams, Candidates, Constraints
-from docnmt_fairseq.search.candidates import Symbols, best, constrained, sampled
+from docnmt_fairseq.search.candidates import SamplingRng, best, constrained, sampled
 from docnmt_fairseq.search.options import SearchOptions
-from docnmt_fairseq.search.sampling_rng import SamplingRng
-from docnmt_fairseq.search.sentence_queue import EncodedBatch, QueuedSentence, SentenceQueue
-from docnmt_fairseq.search.steps import StepDecoder, Translated
+from docnmt_fairseq.search.sentence_queue import QueuedSentence, SentenceQueue
+from docnmt_fairseq.search.steps import EnsembleSteps, IncrementalSteps, StepDecoder, Translated
+from docnmt_fairseq.search.transformer_steps import TransformerSteps
 
+# Hypotheses decoded in parallel: enough for fast matrix products, few enough for the caches.
+ON_CPU, ON_GPU = 256, 4096
 IDLE = 8  # slots are dropped when one of so many is idle
-NOTHING = np.zeros(0, dtype=np.int64)
-
-Found = Tuple[QueuedSentence, List[Hypothesis]]
 
 
 class SearchEngine:
-    """Search engine.
+    """Search engine of a model or an ensemble; on a CPU it packs the linear layers of the models.
 
     Args:
-        decoder: step decoder of the models.
+        models: models in evaluation mode, on their device.
+        dictionary: target dictionary.
         options: search options.
-        symbols: special symbols of the target dictionary.
-        beam: number of hypotheses per sentence, less than the vocabulary size.
-        positions: maximum number of target tokens of the models.
-        slots: number of sentences that are translated in parallel.
-        device: device of the models.
+        hypotheses: maximum number of hypotheses decoded in parallel; None: by device.
+        precision: precision of linear layers on a CPU, see :mod:`docnmt_fairseq.layers.packed_linear`.
         begin: forced first tokens of sentences without a prefix.
+
+    Attributes:
+        decoder: step decoder of the models.
+        beam: number of hypotheses per sentence, less than the vocabulary size.
+        max_sentences: number of sentences that are translated in parallel.
     """
 
     def __init__(
         self,
-        decoder: StepDecoder,
+        models: Sequence[BaseFairseqModel],
+        dictionary: Dictionary,
         options: SearchOptions,
-        symbols: Symbols,
-        beam: int,
-        positions: int,
-        slots: int,
-        device: torch.device,
+        hypotheses: Optional[int] = None,
+        precision: str = FLOAT32,
         begin: Sequence[int] = (),
     ):
-        self.begin = np.array(begin, dtype=np.int64)
-        self.decoder, self.options, self.symbols, self.positions = decoder, options, symbols, positions
-        self.beam, self.most, self.device = beam, slots, device
+        self.dictionary, self.options, self.begin = dictionary, options, np.array(begin, dtype=np.int64)
+        self.device = next(models[0].parameters()).device
+        self.positions = min(model.max_decoder_positions() for model in models)
+        self.beam = min(options.beam, len(dictionary) - 1)  # as in fairseq, without padding
+        most = hypotheses or (ON_CPU if self.device.type == "cpu" else ON_GPU)
+        self.max_sentences = max(1, most // self.beam)
+        decoders = [self._step_decoder(of_stock(model) or model, precision) for model in models]
+        self.decoder = decoders[0] if len(decoders) == 1 else EnsembleSteps(decoders)
         # Few rows are slow; many have more padding.
-        self.prepared_together = max(1, slots // 4) if decoder.refills else slots
+        self.prepared_together = max(1, self.max_sentences // 4) if self.decoder.refills else self.max_sentences
+
+    def _step_decoder(self, model: BaseFairseqModel, precision: str) -> StepDecoder:
+        pack_linears(model, precision)
+        if isinstance(model, DocumentTransformer):
+            return TransformerSteps(model, self.beam, self.options.temperature, self.device, precision)
+        return IncrementalSteps(model, self.beam, self.options.temperature, self.device)
 
     @torch.no_grad()
     def run(
@@ -64,7 +80,7 @@ class SearchEngine:
         samples: Iterator[Optional[Dict[str, Any]]],
         live: bool = False,
         sampling_keys: Optional[Mapping[int, Sequence[int]]] = None,
-    ) -> Iterator[Found]:
+    ) -> Iterator[Tuple[QueuedSentence, List[Hypothesis]]]:
         """Yields every sentence with its hypotheses, best first, when it is finished.
 
         Args:
@@ -72,14 +88,15 @@ class SearchEngine:
                 sentences, and ends if there are none. Optional ``prefixes`` are the forced first tokens [·] of each
                 row, or None.
             live: see :class:`~docnmt_fairseq.search.sentence_queue.SentenceQueue`.
-            sampling_keys: see :class:`~docnmt_fairseq.search.sampling_rng.SamplingRng`.
+            sampling_keys: see :class:`~docnmt_fairseq.search.candidates.SamplingRng`.
         """
         self.decoder.begin()
-        queue, beams = SentenceQueue(samples, self.decoder, live), Beams(self.options, self.beam, self.symbols.eos)
+        queue = SentenceQueue(samples, self.decoder, live)
         rng = SamplingRng(self.options.seed, self.beam, sampling_keys) if self.options.sampling else None
-        slots, pool = Slots(self.decoder, beams, rng), Pool(self.decoder, queue, self.prepared_together)
+        slots = Slots(self, queue, rng)
+        beams = slots.beams
         while True:
-            self._fill(slots, pool)
+            slots.fill()
             if not beams.busy.any():
                 self.decoder.begin()
                 return
@@ -90,84 +107,84 @@ class SearchEngine:
             of_batches: Dict[int, List[Tuple[QueuedSentence, Translated]]] = defaultdict(list)
             for slot, hypotheses in finished.items():
                 sentence = slots.release(slot)
-                translated = Translated(hypotheses[0]["tokens"], slot, hypotheses[0]["made_by"])
+                translated = Translated(sentence.row, slot, hypotheses[0]["made_by"], sentence.given)
                 of_batches[id(sentence.batch)].append((sentence, translated))
                 yield sentence, hypotheses[: self.options.nbest]
             for done in of_batches.values():
-                queue.finished([sentence for sentence, _ in done], [translated for _, translated in done])
+                queue.finished(done[0][0].batch, [translated for _, translated in done])
 
     def _candidates(
         self, logits: Tensor, beams: Beams, constraints: Constraints, rng: Optional[SamplingRng]
     ) -> Candidates:
-        """Returns the candidates for the next tokens."""
-        following = constrained(logits, constraints, self.symbols, self.options)
+        following = constrained(logits, constraints, self.dictionary, self.options)
         totals = torch.from_numpy(beams.totals).to(self.device)
         if rng is None:
-            return best(following, totals, self.beam)
+            return best(*following, totals, self.beam)
         uniform = torch.from_numpy(rng.next(beams.steps)).to(self.device)
-        return sampled(following, totals, uniform, self.options.sampling_topk, self.options.sampling_topp)
-
-    def _fill(self, slots: "Slots", pool: "Pool") -> None:
-        """Fills free slots with sentences; drops idle slots."""
-        busy, refills = slots.beams.busy, self.decoder.refills
-        if not refills and not busy.any():
-            slots.keep(NOTHING)
-        while refills or not slots.beams.busy.any():
-            free = np.flatnonzero(~slots.beams.busy)
-            room = len(free) + self.most - len(slots)
-            joining = pool.take(room) if room else []
-            if not joining:
-                break
-            numbers = slots.numbers_for(len(joining), free)
-            pool.join(numbers)
-            limits = [self.options.longest(sentence.source_tokens, self.positions) for sentence in joining]
-            slots.admit(numbers, joining, limits, self.begin)
-        slots.drop_idle()
+        return sampled(*following, totals, uniform, self.options.sampling_topk, self.options.sampling_topp)
 
 
-@dataclass
 class Slots:
-    """Slots of the sentences in the search, synchronised over decoder, beams and random numbers.
+    """Slots of the sentences in a search, synchronised over step decoder, beams and random numbers.
 
-    Attributes:
-        decoder: step decoder.
-        beams: hypotheses.
+    Args:
+        engine: the engine.
+        queue: queue of sentences.
         rng: random numbers for sampling, or None.
-        sentences: sentence of each slot; None: free.
     """
 
-    decoder: StepDecoder
-    beams: Beams
-    rng: Optional[SamplingRng]
-    sentences: List[Optional[QueuedSentence]] = field(default_factory=list)
+    def __init__(self, engine: SearchEngine, queue: SentenceQueue, rng: Optional[SamplingRng]):
+        self.engine, self.decoder, self.queue, self.rng = engine, engine.decoder, queue, rng
+        self.beams = Beams(engine.options, engine.beam, engine.dictionary.eos())
+        self.sentences: List[Optional[QueuedSentence]] = []  # of each slot; None: free
+        self.pool: List[QueuedSentence] = []  # sentences prepared together, which join one after another
+        self.prepared: Any = None
+        self.joined = 0  # sentences of the pool
 
-    def __len__(self) -> int:
-        return len(self.sentences)
+    def fill(self) -> None:
+        """Fills free slots with sentences; drops idle slots."""
+        beams, refills = self.beams, self.decoder.refills
+        if not refills and not beams.busy.any():
+            self._keep(np.zeros(0, dtype=np.int64))
+        while refills or not beams.busy.any():
+            free = np.flatnonzero(~beams.busy)
+            room = len(free) + self.engine.max_sentences - len(beams)
+            if room and self.joined == len(self.pool):
+                self._prepare(room)
+            count = min(room, len(self.pool) - self.joined)
+            if not count:
+                break
+            self._join(count, free)
+        busy = np.flatnonzero(beams.busy)
+        if len(busy) and (len(beams) - len(busy)) * IDLE >= len(beams):
+            self._keep(busy)
 
-    def numbers_for(self, count: int, free: np.ndarray) -> np.ndarray:
-        """Returns slots for ``count`` sentences [count]: free ones, then new ones."""
+    def _prepare(self, room: int) -> None:
+        """Prepares the next sentences of one batch."""
+        count = self.engine.prepared_together
+        self.pool, self.joined = self.queue.take(min(count, room) if self.decoder.looks_back else count), 0
+        if self.pool:
+            rows = np.array([sentence.row for sentence in self.pool])
+            self.prepared = self.decoder.prepare(self.pool[0].batch.encoded, rows)
+
+    def _join(self, count: int, free: np.ndarray) -> None:
+        """Puts the next ``count`` sentences of the pool into free slots, then new ones."""
+        beams, options = self.beams, self.engine.options
         added = max(0, count - len(free))
         if added:
-            self.beams.extend(added)
+            beams.extend(added)
             self.sentences += [None] * added
-        return np.concatenate([free, np.arange(len(self) - added, len(self))])[:count]
-
-    def admit(
-        self, numbers: np.ndarray, joining: Sequence[QueuedSentence], limits: Sequence[int], begin: np.ndarray
-    ) -> None:
-        """Starts sentences in slots.
-
-        Args:
-            numbers: [j] slots.
-            joining: sentences.
-            limits: maximum length of each translation.
-            begin: forced first tokens of sentences without a prefix.
-        """
+        slots = np.concatenate([free, np.arange(len(beams) - added, len(beams))])[:count]
+        places = np.arange(self.joined, self.joined + count)
+        self.decoder.join(self.prepared, places, slots)
+        joining = self.pool[self.joined : self.joined + count]
+        self.joined += count
         if self.rng is not None:
-            self.rng.begin(numbers, [sentence.number for sentence in joining], len(self))
-        for slot, sentence, limit in zip(numbers.tolist(), joining, limits):
+            self.rng.begin(slots, [sentence.number for sentence in joining], len(beams))
+        for slot, sentence in zip(slots.tolist(), joining):
             self.sentences[slot] = sentence
-            self.beams.admit(slot, limit, begin if sentence.prefix is None else sentence.prefix)
+            limit = options.longest(sentence.source_tokens, self.engine.positions)
+            beams.admit(slot, limit, self.engine.begin if sentence.prefix is None else sentence.prefix)
 
     def release(self, slot: int) -> QueuedSentence:
         """Frees a slot, and returns its sentence."""
@@ -175,50 +192,11 @@ class Slots:
         assert sentence is not None
         return sentence
 
-    def drop_idle(self) -> None:
-        """Drops free slots if there are many."""
-        busy = np.flatnonzero(self.beams.busy)
-        if len(busy) and (len(self) - len(busy)) * IDLE >= len(self):
-            self.keep(busy)
-
-    def keep(self, numbers: np.ndarray) -> None:
+    def _keep(self, slots: np.ndarray) -> None:
         """Drops all slots but these."""
-        if len(numbers) < len(self):
-            self.beams.keep(numbers)
-            self.sentences = [self.sentences[slot] for slot in numbers]
-            self.decoder.keep(numbers)
+        if len(slots) < len(self.beams):
+            self.beams.keep(slots)
+            self.sentences = [self.sentences[slot] for slot in slots]
+            self.decoder.keep(slots)
             if self.rng is not None:
-                self.rng.keep(numbers)
-
-
-class Pool:
-    """Sentences that are prepared together and join one after another.
-
-    Args:
-        decoder: step decoder.
-        queue: queue of sentences.
-        count: number of sentences prepared together.
-    """
-
-    def __init__(self, decoder: StepDecoder, queue: SentenceQueue, count: int):
-        self.decoder, self.queue, self.count = decoder, queue, count
-        self.sentences: List[QueuedSentence] = []
-        self.prepared: Any = None
-        self.first = self.taken = 0
-
-    def take(self, room: int) -> List[QueuedSentence]:
-        """Returns up to ``room`` sentences, which must join next."""
-        if self.first == len(self.sentences):
-            count = min(self.count, room) if self.decoder.looks_back else self.count
-            self.sentences, self.first, self.prepared = self.queue.take(count), 0, None
-            if self.sentences:
-                batch: EncodedBatch = self.sentences[0].batch
-                rows = np.array([sentence.row for sentence in self.sentences])
-                self.prepared = self.decoder.prepare(batch.encoded, rows)
-        self.taken = min(room, len(self.sentences) - self.first)
-        return self.sentences[self.first : self.first + self.taken]
-
-    def join(self, slots: np.ndarray) -> None:
-        """Puts the sentences taken last into ``slots`` [j]."""
-        self.decoder.join(self.prepared, np.arange(self.first, self.first + self.taken), slots)
-        self.first += self.taken
+                self.rng.keep(slots)

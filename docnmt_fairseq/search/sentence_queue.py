@@ -64,7 +64,7 @@ class SentenceQueue:
         self.ready: Deque[Deque[QueuedSentence]] = deque()  # by batch
 
     def take(self, count: int) -> List[QueuedSentence]:
-        """Returns up to ``count`` ready sentences of one batch."""
+        """Removes and returns up to ``count`` ready sentences of one batch."""
         while self.live or sum(map(len, self.ready)) < count:
             sample = next(self.samples, None)
             if sample is None:
@@ -99,18 +99,12 @@ class SentenceQueue:
         of_row = (None if of_rows is None else of_rows[row] for of_rows in optional)
         return QueuedSentence(batch, row, int(batch.numbers[row]), int(batch.lengths[row]), *of_row)
 
-    def finished(self, sentences: List[QueuedSentence], translated: List[Translated]) -> None:
-        """Stores translated sentences of one batch; the sentences after them become ready."""
+    def finished(self, batch: EncodedBatch, translated: List[Translated]) -> None:
+        """Stores translated sentences of a batch; the sentences after them become ready."""
         if not self.decoder.looks_back:
             return
-        batch = sentences[0].batch
-        own = [(one.row, found) for one, found in zip(sentences, translated) if one.given is None]
-        if own:
-            self.decoder.remember(batch.encoded, *map(list, zip(*own)))
-        given = [(one.row, one.given) for one in sentences if one.given is not None]
-        if given:
-            self.decoder.remember_given(batch.encoded, *map(list, zip(*given)))
-        for sentence in sentences:
+        self.decoder.remember(batch.encoded, translated)
+        for sentence in translated:
             later = batch.later[sentence.row]
             if later:
                 following, *batch.later[later[0]] = later

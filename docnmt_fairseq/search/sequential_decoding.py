@@ -1,4 +1,4 @@
-"""Sequential decoding of documents: the first sentences of all documents of a batch, then the second ones, …
+"""Sequential decoding with fairseq's search: the first sentences of all documents of a batch, then the second ones, …
 
 So a model with target-side context sees its own previous translations, never a reference.
 """
@@ -8,7 +8,7 @@ from typing import Any, Callable, Dict, List, Optional
 
 import numpy as np
 import torch
-from fairseq.models import BaseFairseqModel, FairseqDecoder, FairseqEncoder
+from fairseq.models import BaseFairseqModel, FairseqDecoder
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
@@ -20,7 +20,7 @@ Hypotheses = List[List[Dict[str, Any]]]  # of each sentence, best first
 
 
 def with_target_context(models: List[BaseFairseqModel]) -> List[BaseFairseqModel]:
-    """Returns the models with target-side context."""
+    """Models with target-side context."""
     return [model for model in models if getattr(getattr(model, "decoder", None), "target_context", None) is not None]
 
 
@@ -31,7 +31,7 @@ def decode_sequentially(
     prefix_tokens: Optional[Tensor] = None,
     histories: Optional[Dict[int, History]] = None,
 ) -> Hypotheses:
-    """Returns the hypotheses of every decoded sentence.
+    """Hypotheses of every decoded sentence.
 
     Documents are encoded once. The best hypothesis of a finished sentence passes through the decoder once more.
 
@@ -42,67 +42,38 @@ def decode_sequentially(
         prefix_tokens: [S, ·] forced first tokens.
         histories: target context by document, of documents that continue; updated.
     """
+    histories = {} if histories is None else histories
+    looking_back = with_target_context(models)
+    contexts = [model.decoder.target_context.mechanism.contexts for model in looking_back]
     net_input = sample["net_input"]
     src_tokens, src_lengths, layout = (net_input[key] for key in ("src_tokens", "src_lengths", "layout"))
-    asked = {"layout": layout, "extra_sources": net_input.get("extra_sources", ())}
+    options = {"layout": layout, "extra_sources": net_input.get("extra_sources", ())}
     with torch.no_grad():
-        encoded = {model.encoder: model.encoder(src_tokens, **asked) for model in models}
-    past = TranslationHistory(models, {} if histories is None else histories)
+        encoded = {model.encoder: model.encoder(src_tokens, **options) for model in models}
     document = layout.decoded_document
     place = np.arange(len(document)) - np.searchsorted(document, document)  # sentence position in the document
     hypotheses: Hypotheses = [[] for _ in document]
     for number in range(int(place.max()) + 1):
         rows = np.flatnonzero(place == number)
-        index = torch.as_tensor(rows, device=src_tokens.device)
+        index, documents = torch.as_tensor(rows, device=src_tokens.device), document[rows].tolist()
         of_round = {encoder: encoder.reorder_encoder_out(output, index) for encoder, output in encoded.items()}
-        past.show(document[rows], of_round)
+        for which, (model, count) in enumerate(zip(looking_back, contexts)):
+            previous = [[one[which] for one in histories.get(of_row, [])[-count:]] for of_row in documents]
+            if any(previous):
+                show_previous(of_round[model.encoder], previous)
         part = {"src_tokens": src_tokens[index], "src_lengths": src_lengths[index], "encoded": of_round}
         found = search({"net_input": part}, None if prefix_tokens is None else prefix_tokens[index])
-        past.extend(document[rows], [of_sentence[0]["tokens"].to(src_tokens) for of_sentence in found], of_round)
         for row, of_sentence in zip(rows, found):
             hypotheses[row] = of_sentence
+        best = [of_sentence[0]["tokens"].to(src_tokens) for of_sentence in found]
+        projected = [project(model.decoder, best, EncoderOutputs.of(of_round[model.encoder])) for model in looking_back]
+        for of_row, sentence in zip(documents, zip(*projected)):
+            histories[of_row] = [*histories.get(of_row, []), list(sentence)][-max(contexts) :]
     return hypotheses
 
 
-class TranslationHistory:
-    """Target context of the documents of a batch.
-
-    Args:
-        models: ensemble.
-        histories: target context by document; updated.
-    """
-
-    def __init__(self, models: List[BaseFairseqModel], histories: Dict[int, History]):
-        self.decoders = {model.encoder: model.decoder for model in with_target_context(models)}
-        self.contexts = [decoder.target_context.mechanism.contexts for decoder in self.decoders.values()]
-        self.histories = histories
-
-    def show(self, documents: np.ndarray, encoder_outs: Dict[FairseqEncoder, EncoderOut]) -> None:
-        """Adds the target context of the next sentence of each document to the encoder outputs."""
-        histories = [self.histories.get(int(document), []) for document in documents]
-        for number, (encoder, contexts) in enumerate(zip(self.decoders, self.contexts)):
-            previous = [[sentence[number] for sentence in history[-contexts:]] for history in histories]
-            if any(previous):
-                show_previous(encoder_outs[encoder], previous)
-
-    def extend(
-        self,
-        documents: np.ndarray,
-        sentences: List[Tensor],
-        encoder_outs: Dict[FairseqEncoder, EncoderOut],
-    ) -> None:
-        """Adds the next sentence of each document, [m_t] tokens, to the target context."""
-        of_models = [
-            project(decoder, sentences, EncoderOutputs.of(encoder_outs[encoder]))
-            for encoder, decoder in self.decoders.items()
-        ]
-        for document, sentence in zip(documents.tolist(), zip(*of_models)):
-            history = [*self.histories.get(document, []), list(sentence)]
-            self.histories[document] = history[-max(self.contexts) :]
-
-
 def project(decoder: FairseqDecoder, sentences: List[Tensor], sources: EncoderOutputs) -> List[Tensor]:
-    """Returns the states of target sentences that later sentences attend to, [m_t, w] each."""
+    """States of target sentences that later sentences attend to, [m_t, w] each."""
     eos = sentences[0].new_tensor([decoder.dictionary.eos()])
     inputs = [torch.cat([eos, tokens[:-1]]) for tokens in sentences]
     padded = pad_sequence(inputs, batch_first=True, padding_value=decoder.padding_idx)

@@ -39,7 +39,7 @@ class SlotTensor:
         self.tensor = self.tensor[..., : int(self.widths.max(initial=0)), :][torch.from_numpy(slots)]
 
     def seen(self) -> Tensor:
-        """Returns the values, cut to the longest n."""
+        """Values, cut to the longest n."""
         return self.tensor[..., : int(self.widths.max(initial=0)), :]
 
 
@@ -60,7 +60,7 @@ class StepStates:
         self.states[torch.arange(slots, device=states.device), index] = states
 
     def of(self, slot: int, hypotheses: np.ndarray) -> Tensor:
-        """Returns the states [m, w] of the steps of a slot for ``hypotheses`` [m]."""
+        """States [m, w] of the steps of a slot for ``hypotheses`` [m]."""
         device = self.states.device
         return self.states[slot, torch.arange(len(hypotheses), device=device), torch.from_numpy(hypotheses).to(device)]
 
@@ -124,7 +124,7 @@ class TokenCache:
         self.rows = torch.empty(0)
 
     def write(self, owner: Hashable, values: Tuple[Tensor, ...]) -> List[Tensor]:
-        """Writes values [S, H, beam, w] of the new tokens; returns those of all tokens, [S, H, used, w] each."""
+        """Writes values [S, H, beam, w] of the new tokens; those of all tokens are returned, [S, H, used, w] each."""
         if owner not in self.parts:
             shape = values[0].shape
             self.parts[owner] = [part.new_zeros(*shape[:2], self.capacity, part.size(-1)) for part in values]

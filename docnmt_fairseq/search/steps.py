@@ -1,26 +1,31 @@
-"""Contract of the models in a search, and ensembles."""
+"""Step decoders: the contract of models in a search, ensembles, and any fairseq model."""
 
 from dataclasses import dataclass
-from typing import Any, Dict, List, Protocol, Sequence
+from typing import Any, Dict, List, Optional, Protocol, Sequence, Tuple
 
 import numpy as np
 import torch
+from fairseq.models import BaseFairseqModel
 from torch import Tensor
+
+from docnmt_fairseq.models.base import batch_for_model
 
 
 @dataclass(frozen=True)
 class Translated:
-    """Best translation of a sentence in a slot.
+    """Best translation of a sentence.
 
     Attributes:
-        tokens: [m] tokens with end of sentence.
-        slot: number of the slot.
-        hypotheses: [m] hypothesis of the slot whose decoder step produced each token.
+        row: row of the sentence in its batch.
+        slot: slot of its hypotheses.
+        made_by: [m] hypothesis of the slot whose decoder step produced each token.
+        given: [·] tokens that later sentences see instead, with end of sentence; None: the translation.
     """
 
-    tokens: Tensor
+    row: int
     slot: int
-    hypotheses: np.ndarray
+    made_by: np.ndarray
+    given: Optional[Tensor]
 
 
 class StepDecoder(Protocol):
@@ -31,8 +36,8 @@ class StepDecoder(Protocol):
         looks_back: sentences of a document are decoded one after another: each sees the previous translations.
     """
 
-    refills: bool
-    looks_back: bool
+    refills = False
+    looks_back = False
 
     def begin(self) -> None:
         """Starts or ends a search: drops all slots."""
@@ -40,8 +45,8 @@ class StepDecoder(Protocol):
     def encode(self, sample: Dict[str, Any]) -> Any:
         """Encodes a batch."""
 
-    def prepare(self, encoded: Any, sentences: np.ndarray) -> Any:
-        """Computes what hypotheses attend to, for sentences [k] of an encoded batch."""
+    def prepare(self, encoded: Any, rows: np.ndarray) -> Any:
+        """Computes the keys and values of sources, for sentences ``rows`` [k] of an encoded batch."""
 
     def join(self, prepared: Any, places: np.ndarray, slots: np.ndarray) -> None:
         """Puts the prepared sentences ``places`` [j] into ``slots`` [j], which are free or follow the last one.
@@ -50,7 +55,7 @@ class StepDecoder(Protocol):
         """
 
     def step(self, tokens: np.ndarray, steps: np.ndarray) -> Tensor:
-        """Returns logits or log-probabilities of the next tokens, [S, beam, V], which the caller may modify.
+        """Logits or log-probabilities of the next tokens, [S, beam, V], which the caller may modify.
 
         Args:
             tokens: [S, beam, t] tokens of all hypotheses, starting with end of sentence.
@@ -63,14 +68,11 @@ class StepDecoder(Protocol):
     def keep(self, slots: np.ndarray) -> None:
         """Drops all slots but these."""
 
-    def remember(self, encoded: Any, sentences: Sequence[int], translated: List[Translated]) -> None:
+    def remember(self, encoded: Any, translated: List[Translated]) -> None:
         """Stores translations of sentences of a batch, still in their slots, as target context."""
 
-    def remember_given(self, encoded: Any, sentences: Sequence[int], tokens: List[Tensor]) -> None:
-        """Stores given translations, [m] tokens with end of sentence each, as target context."""
 
-
-class EnsembleSteps:
+class EnsembleSteps(StepDecoder):
     """Ensemble that averages probabilities, as fairseq does.
 
     Args:
@@ -83,7 +85,7 @@ class EnsembleSteps:
         self.looks_back = any(decoder.looks_back for decoder in decoders)
 
     def begin(self) -> None:
-        """Starts or ends a search."""
+        """Starts or ends the search of every model."""
         for decoder in self.decoders:
             decoder.begin()
 
@@ -91,9 +93,9 @@ class EnsembleSteps:
         """Encodes a batch by every model."""
         return [decoder.encode(sample) for decoder in self.decoders]
 
-    def prepare(self, encoded: List[Any], sentences: np.ndarray) -> List[Any]:
+    def prepare(self, encoded: List[Any], rows: np.ndarray) -> List[Any]:
         """Prepares sentences for every model."""
-        return [decoder.prepare(of_model, sentences) for decoder, of_model in zip(self.decoders, encoded)]
+        return [decoder.prepare(of_model, rows) for decoder, of_model in zip(self.decoders, encoded)]
 
     def join(self, prepared: List[Any], places: np.ndarray, slots: np.ndarray) -> None:
         """Puts sentences into slots of every model."""
@@ -101,7 +103,7 @@ class EnsembleSteps:
             decoder.join(of_model, places, slots)
 
     def step(self, tokens: np.ndarray, steps: np.ndarray) -> Tensor:
-        """Returns log-probabilities of the next tokens, [S, beam, V]."""
+        """Log-probabilities of the next tokens, [S, beam, V]."""
         of_models = [decoder.step(tokens, steps).float().log_softmax(-1) for decoder in self.decoders]
         return torch.stack(of_models).logsumexp(0) - float(np.log(len(of_models)))
 
@@ -111,18 +113,77 @@ class EnsembleSteps:
             decoder.reorder(parents)
 
     def keep(self, slots: np.ndarray) -> None:
-        """Drops all slots but these."""
+        """Drops slots of every model."""
         for decoder in self.decoders:
             decoder.keep(slots)
 
-    def remember(self, encoded: List[Any], sentences: Sequence[int], translated: List[Translated]) -> None:
+    def remember(self, encoded: List[Any], translated: List[Translated]) -> None:
         """Stores target context of models that use it."""
         for decoder, of_model in zip(self.decoders, encoded):
-            if decoder.looks_back:
-                decoder.remember(of_model, sentences, translated)
+            decoder.remember(of_model, translated)
 
-    def remember_given(self, encoded: List[Any], sentences: Sequence[int], tokens: List[Tensor]) -> None:
-        """Stores given target context of models that use it."""
-        for decoder, of_model in zip(self.decoders, encoded):
-            if decoder.looks_back:
-                decoder.remember_given(of_model, sentences, tokens)
+
+class IncrementalSteps(StepDecoder):
+    """Step decoder of any fairseq model, by its incremental state.
+
+    Args:
+        model: fairseq model with an incremental decoder.
+        beam: number of hypotheses per sentence.
+        temperature: divisor of the logits.
+        device: device of the model.
+    """
+
+    def __init__(self, model: BaseFairseqModel, beam: int, temperature: float, device: torch.device):
+        self.model, self.beam, self.temperature, self.device = model, beam, temperature, device
+        self.begin()
+        if beam > 1 and hasattr(model, "set_beam_size"):
+            model.set_beam_size(beam)
+
+    def begin(self) -> None:
+        """Drops all slots."""
+        self.encoder_out: Any = None
+        self.state: Dict[str, Any] = {}
+        self.order: Optional[np.ndarray] = None  # [S, beam] rows that the next step continues
+        self.fewer = False  # slots than rows of encoder_out
+
+    def encode(self, sample: Dict[str, Any]) -> Any:
+        """Encodes a batch."""
+        return self.model.encoder.forward_torchscript(batch_for_model(self.model, sample)["net_input"])
+
+    def prepare(self, encoded: Any, rows: np.ndarray) -> Tuple[Any, np.ndarray]:
+        """Selects the sentences."""
+        return encoded, rows
+
+    def join(self, prepared: Tuple[Any, np.ndarray], places: np.ndarray, slots: np.ndarray) -> None:
+        """Starts all prepared sentences."""
+        encoded, rows = prepared
+        self.state, self.order, self.fewer = {}, None, False
+        self.encoder_out = self.model.encoder.reorder_encoder_out(encoded, self._index(rows.repeat(self.beam)))
+
+    def step(self, tokens: np.ndarray, steps: np.ndarray) -> Tensor:
+        """Log-probabilities of the next tokens, [S, beam, V]."""
+        if self.order is not None:
+            order = self._index(self.order.flatten())
+            self.model.decoder.reorder_incremental_state_scripting(self.state, order)
+            if self.fewer:  # otherwise equal for all hypotheses of a sentence
+                self.encoder_out = self.model.encoder.reorder_encoder_out(self.encoder_out, order)
+                self.fewer = False
+        self.order = np.arange(len(tokens) * self.beam).reshape(-1, self.beam)
+        rows = self._index(tokens.reshape(-1, tokens.shape[2]))
+        logits, extra = self.model.decoder(rows, encoder_out=self.encoder_out, incremental_state=self.state)
+        logits = logits[:, -1:] / self.temperature
+        log_probs: Tensor = self.model.get_normalized_probs((logits, extra), log_probs=True, sample=None)
+        return log_probs[:, -1].unflatten(0, (-1, self.beam))
+
+    def reorder(self, parents: np.ndarray) -> None:
+        """Reorders the rows of the next step."""
+        assert self.order is not None
+        self.order = np.take_along_axis(self.order, parents, axis=1)
+
+    def keep(self, slots: np.ndarray) -> None:
+        """Drops the rows of other slots at the next step."""
+        if self.order is not None:
+            self.order, self.fewer = self.order[slots], True
+
+    def _index(self, array: np.ndarray) -> Tensor:
+        return torch.from_numpy(np.ascontiguousarray(array)).to(self.device)

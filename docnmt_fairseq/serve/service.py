@@ -35,7 +35,7 @@ class Service:
     def __init__(self, translator: DocumentTranslator, limits: Limits = Limits(), empty_lines: str = "document"):
         self.translator, self.limits, self.empty_lines = translator, limits, empty_lines
         # Twice the slots of the search, so that they are never empty while chunks wait.
-        self.scheduler = Scheduler(limits.max_waiting, translator.max_tokens, 2 * translator.engine.most)
+        self.scheduler = Scheduler(limits.max_waiting, translator.max_tokens, 2 * translator.engine.max_sentences)
         self.thread = TranslatorThread(translator, self.scheduler)
         self.preparation = ThreadPoolExecutor(1, thread_name_prefix="prepare")  # tokenizers are not thread-safe
         self.requests = 0  # number of running requests

@@ -31,8 +31,7 @@ from docnmt_fairseq.data.interactive import LinesInMemory, index_of
 from docnmt_fairseq.data.loading import check_side, split_errors
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.fairseq_patches.training import PREEMPTION
-from docnmt_fairseq.models.base import DocumentModel
-from docnmt_fairseq.models.fp32_accumulation import accumulate_in_fp32
+from docnmt_fairseq.models.base import DocumentModel, accumulate_in_fp32
 from docnmt_fairseq.options import flag_of, option
 from docnmt_fairseq.tasks.auxiliary_losses import StepResult, auxiliary_means, with_auxiliary_losses
 from docnmt_fairseq.tasks.dictionaries import DIGESTS, LANGUAGES, LanguageDictionary, check_trained, digest_of

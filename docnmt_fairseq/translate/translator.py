@@ -22,7 +22,6 @@ from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.files import PathLike
 from docnmt_fairseq.layers.packed_linear import round_weights
 from docnmt_fairseq.models.base import all_take_layouts
-from docnmt_fairseq.search.build_engine import search_engine
 from docnmt_fairseq.search.engine import SearchEngine
 from docnmt_fairseq.search.options import SearchOptions
 from docnmt_fairseq.translate.encoded_text import Chunk, EncodedText, LineEncoder, Result, sample_of
@@ -94,7 +93,7 @@ class DocumentTranslator:
         self.search = search
         begin = [token for token in self.task.language_tokens[1:] if token is not None]
         dictionary = self.task.target_dictionary
-        self.engine: SearchEngine = search_engine(self.models, dictionary, search, precision=precision, begin=begin)
+        self.engine = SearchEngine(self.models, dictionary, search, precision=precision, begin=begin)
 
     @property
     def files(self) -> List[Path]:
@@ -256,7 +255,7 @@ class DocumentTranslator:
             batches: chunks that are encoded together; None: nothing at present, which ends the search when it is idle.
             live: batches arrive continuously: all available ones are encoded, and their sentences alternate.
             sampling_keys: what sampling depends on, by line; see
-                :class:`~docnmt_fairseq.search.sampling_rng.SamplingRng`.
+                :class:`~docnmt_fairseq.search.candidates.SamplingRng`.
         """
         penalty = None if self.search.unnormalized else self.search.lenpen
         for sentence, hypotheses in self.engine.run(map(self._sample, batches), live, sampling_keys):

@@ -1,10 +1,9 @@
-"""Decoder layers that look at the source document; what holds for every variant is in test_document_transformer."""
+"""Decoder layers with context from the source document; properties of all architectures: test_architectures."""
 
 import pytest
 import torch
 
-from docnmt_fairseq.batch.layout import TargetsToSentences
-from docnmt_fairseq.context.base import DECODER_MECHANISMS, ContextMechanism
+from docnmt_fairseq.context.base import DECODER_MECHANISMS
 from tests.support import toy
 from tests.support.decoding import logits, padded, stepwise, stir
 
@@ -21,14 +20,13 @@ def layers_with_context(model):
     return [number for number, layer in enumerate(model.decoder.layers) if layer.context is not None]
 
 
-def test_the_upper_half_of_the_decoder_has_context_unless_layers_are_named(data_bin):
+def test_default_and_chosen_layers(data_bin):
     assert layers_with_context(build(data_bin, "sentence-encodings", "--decoder-layers", "4")[2]) == [2, 3]
     assert layers_with_context(build(data_bin, "sentence-encodings", "--decoder-context-layers", "0")[2]) == [0]
-    assert layers_with_context(toy.build(data_bin)[2]) == []
 
 
 @every_mechanism
-def test_what_is_said_elsewhere_in_the_document_matters_and_only_that(data_bin, name):
+def test_target_tokens_see_their_source_document_only(data_bin, name):
     _, task, model = build(data_bin, name)
     sample = toy.batch_of(task)
     before = logits(model, sample)
@@ -42,9 +40,8 @@ def test_what_is_said_elsewhere_in_the_document_matters_and_only_that(data_bin, 
 
 
 @every_mechanism
-@pytest.mark.parametrize("widths", [[], ["--decoder-embed-dim", "12", "--decoder-attention-heads", "3"]])
-def test_stepwise_decoding_equals_full_decoding_with_context_only_sentences(data_bin, name, widths):
-    _, task, model = build(data_bin, name, *OVERLAP, *widths)
+def test_incremental_decoding_with_context_only_sentences_and_another_width(data_bin, name):
+    _, task, model = build(data_bin, name, *OVERLAP, "--decoder-embed-dim", "12", "--decoder-attention-heads", "3")
     sample = toy.batch_of(task)
     assert sample["net_input"]["layout"].decoded is not None
     full, real = logits(model, sample), sample["target"].ne(1)
@@ -52,7 +49,7 @@ def test_stepwise_decoding_equals_full_decoding_with_context_only_sentences(data
         torch.testing.assert_close(other[real], full[real], atol=1e-5, rtol=1e-5)
 
 
-def test_attention_weights_can_be_asked_for(data_bin):
+def test_attention_weights(data_bin):
     _, task, model = build(data_bin)
     sample = toy.batch_of(task)
     output, extra = model(**sample["net_input"], alignment_layer=1)
@@ -61,7 +58,7 @@ def test_attention_weights_can_be_asked_for(data_bin):
     torch.testing.assert_close(extra["attn"][0].sum(-1)[real], torch.ones(int(real.sum())))
 
 
-def test_the_document_is_projected_once_whatever_becomes_of_the_hypotheses(data_bin, monkeypatch):
+def test_document_is_projected_once(data_bin, monkeypatch):
     _, task, model = build(data_bin)
     net_input = toy.batch_of(task)["net_input"]
     sentences = len(net_input["src_tokens"])
@@ -79,12 +76,7 @@ def test_the_document_is_projected_once_whatever_becomes_of_the_hypotheses(data_
     assert not torch.allclose(before[0], before[-1])
 
 
-def test_recomputed_activations_give_the_same_gradients(data_bin):
-    options = ["--decoder-context-layers", "0,1"]
-    toy.assert_same_gradients_when_recomputed(lambda *more: build(data_bin, "sentence-encodings", *options, *more))
-
-
-def test_dropped_layers_leave_the_others_their_own_memory(data_bin):
+def test_dropped_layers(data_bin):
     options = ["--decoder-layers", "3", "--decoder-context-layers", "0,2"]
     _, task, model = build(data_bin, "sentence-encodings", *options, "--decoder-layerdrop", "0.6")
     _, _, whole = build(data_bin, "sentence-encodings", *options)
@@ -100,7 +92,7 @@ def test_dropped_layers_leave_the_others_their_own_memory(data_bin):
     assert len(seen) > 3  # different layers were dropped
 
 
-def test_freezing_leaves_the_context_of_the_decoder_to_train(data_bin):
+def test_frozen_model_trains_decoder_context(data_bin):
     _, _, model = build(data_bin, "sentence-encodings", "--freeze-sentence-model")
     trained = {name for name, parameter in model.named_parameters() if parameter.requires_grad}
     assert trained and all(name.startswith("decoder.layers.1.context") for name in trained)
@@ -109,7 +101,7 @@ def test_freezing_leaves_the_context_of_the_decoder_to_train(data_bin):
     assert model.sentence_state_keys() == model.state_dict().keys() - context
 
 
-def test_a_document_model_can_be_given_decoder_context_later(data_bin):
+def test_checkpoint_without_decoder_context(data_bin):
     encoder_only = stir(toy.build(data_bin, "--context-attention", "sentence-encodings")[2])
     _, task, both = toy.build(
         data_bin, "--context-attention", "sentence-encodings", "--decoder-context-attention", "sentence-encodings"
@@ -121,13 +113,3 @@ def test_a_document_model_can_be_given_decoder_context_later(data_bin):
     state = {key: value for key, value in both.state_dict().items() if key != lost}
     with pytest.raises(RuntimeError, match=lost):
         both.load_state_dict(state, strict=True)
-
-
-@every_mechanism
-def test_the_mechanism_of_the_decoder_has_the_decoders_size(data_bin, name):
-    wider = ["--decoder-embed-dim", "12", "--decoder-attention-heads", "3"]
-    _, _, model = build(data_bin, name, *wider)
-    (context,) = (module for module in model.modules() if isinstance(module, ContextMechanism))
-    layout = toy.batch_of(build(data_bin, name, *wider)[1])["net_input"]["layout"]
-    states, x = torch.randn(layout.tokens.total, 8), torch.randn(layout.targets.total, 12)
-    assert context.attend(x, context.project(states, layout), layout.plan(TargetsToSentences())).shape == x.shape

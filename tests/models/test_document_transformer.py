@@ -1,3 +1,5 @@
+"""``document_transformer``: equal to the stock Transformer at the start, checkpoints, frozen parameters."""
+
 from argparse import Namespace
 
 import pytest
@@ -5,54 +7,40 @@ import torch
 from omegaconf import OmegaConf
 
 from docnmt_fairseq.batch.layout import DocumentLayout
-from docnmt_fairseq.context.base import CONTEXT_MECHANISMS, DECODER_MECHANISMS, TARGET_MECHANISMS
 from docnmt_fairseq.layers.positions import ADDED_LEVELS
 from tests.support import toy
 from tests.support.decoding import logits, stir
-from tests.support.marks import slow_except
 
-VARIANTS = {"plain": []}
-for _name in CONTEXT_MECHANISMS.names():
-    for _placement in CONTEXT_MECHANISMS[_name].placements:
-        VARIANTS[f"{_name}-{_placement}"] = ["--context-attention", _name, "--context-placement", _placement]
-for _name in DECODER_MECHANISMS.names():
-    VARIANTS[f"{_name}-decoder"] = ["--decoder-context-attention", _name, "--decoder-context-layers", "0,1"]
-    VARIANTS[f"conditional-and-{_name}-decoder"] = [
-        "--context-attention", "conditional", "--decoder-context-attention", _name
-    ]  # fmt: skip
-TARGET_VARIANTS = {}
-for _name in TARGET_MECHANISMS.names():
-    TARGET_VARIANTS[f"{_name}-target"] = ["--target-context-attention", _name]
-    TARGET_VARIANTS[f"everywhere-and-{_name}-target"] = [
-        "--context-attention", _name, "--decoder-context-attention", "sentence-encodings",
-        "--target-context-attention", _name,
-    ]  # fmt: skip
-VARIANTS.update(TARGET_VARIANTS)
+CONDITIONAL = ["--context-attention", "conditional"]
+DECODER = ["--decoder-context-attention", "sentence-encodings", "--decoder-context-layers", "0,1"]
 PRE_NORM = ["--encoder-normalize-before", "--decoder-normalize-before"]
 POSITIONS = [part for level in ADDED_LEVELS for part in (f"--{level}-positions", "learned")]
-QUICK = (
-    "plain", "conditional-block", "memory-gated-feed-forward", "sentence-encodings-heads", "tree-replace",
-    "ca-att-decoder", "han-target",
-)  # fmt: skip
-every_variant = pytest.mark.parametrize("variant", slow_except(QUICK, VARIANTS))
 
 
-@pytest.fixture(scope="module")
-def stock(data_bin):
-    """Returns the stock Transformer, and the checkpoint state that it would save."""
-    _, _, model = toy.build(data_bin, task="translation", arch="transformer")
-    return stir(model)
-
-
-@every_variant
-@pytest.mark.parametrize("norm", [[], pytest.param(PRE_NORM, marks=pytest.mark.slow)], ids=["post-norm", "pre-norm"])
-def test_new_model_equals_stock_transformer(data_bin, variant, norm):
+@pytest.mark.parametrize(
+    "options",
+    [
+        [],
+        PRE_NORM,
+        CONDITIONAL,
+        [*CONDITIONAL, *PRE_NORM, *DECODER],
+        ["--context-attention", "sentence-encodings", "--context-placement", "heads"],
+        ["--context-attention", "memory"],
+        ["--context-attention", "memory", "--context-placement", "gated-feed-forward", *PRE_NORM],
+        ["--context-attention", "han", "--target-context-attention", "han"],
+        ["--context-attention", "tree", "--context-placement", "replace"],
+        ["--decoder-context-attention", "ca-att"],
+    ],
+    ids=" ".join,
+)
+def test_new_model_equals_stock_transformer(data_bin, options):
+    norm = PRE_NORM if PRE_NORM[0] in options else []
     _, _, stock = toy.build(data_bin, *norm, task="translation", arch="transformer")
     stir(stock)
-    _, task, model = toy.build(data_bin, *norm, *VARIANTS[variant], *POSITIONS)
+    _, task, model = toy.build(data_bin, *options, *POSITIONS)
     model.load_state_dict(stock.state_dict(), strict=True)
     sample = toy.batch_of(task)
-    if variant.endswith("replace"):  # not an added sub-layer: equal where there is no context
+    if "replace" in options:  # not an added sub-layer: equal where there is no context
         lengths = sample["net_input"]["layout"].tokens.lengths
         sample["net_input"]["layout"] = DocumentLayout.of_single_sentences(lengths)
     net_input = {key: value for key, value in sample["net_input"].items() if key != "layout"}
@@ -61,46 +49,9 @@ def test_new_model_equals_stock_transformer(data_bin, variant, norm):
     torch.testing.assert_close(logits(model, sample)[real], expected[real], atol=1e-5, rtol=1e-5)
 
 
-@every_variant
-def test_without_context_sentences_are_independent(data_bin, variant):
-    _, task, model = toy.build(data_bin, "--context", "none", *VARIANTS[variant], *POSITIONS)
-    stir(model)
-    sample = toy.batch_of(task)
-    together = logits(model, sample)
-    for row in range(len(together)):
-        length, target = int(sample["net_input"]["src_lengths"][row]), int(sample["target"][row].ne(1).sum())
-        alone = logits(
-            model,
-            {
-                "net_input": {
-                    "src_tokens": sample["net_input"]["src_tokens"][row : row + 1, :length],
-                    "src_lengths": torch.tensor([length]),
-                    "prev_output_tokens": sample["net_input"]["prev_output_tokens"][row : row + 1, :target],
-                }
-            },
-        )
-        torch.testing.assert_close(together[row, :target], alone[0], atol=1e-5, rtol=1e-5)
-
-
-@every_variant
-def test_document_is_independent_of_its_batch(data_bin, variant):
-    _, task, model = toy.build(data_bin, *VARIANTS[variant], *POSITIONS)
-    stir(model)
-    sample = toy.batch_of(task)
-    rows = {int(number): values for number, values in zip(sample["id"], logits(model, sample))}
-    dataset = task.dataset("test")
-    for numbers in ([2, 0], [1]):
-        part = dataset.collater([dataset[number] for number in numbers])
-        for number, values, target in zip(part["id"].tolist(), logits(model, part), part["target"]):
-            real = target.ne(1)
-            torch.testing.assert_close(values[real], rows[number][: len(real)][real], atol=1e-5, rtol=1e-5)
-
-
-@every_variant
-def test_packed_loss_equals_padded_loss(data_bin, variant):
-    cfg, task, model = toy.build(
-        data_bin, *VARIANTS[variant], "--criterion", "label_smoothed_cross_entropy", "--label-smoothing", "0.1"
-    )
+def test_packed_loss_equals_padded_loss(data_bin):
+    smoothing = ["--criterion", "label_smoothed_cross_entropy", "--label-smoothing", "0.1"]
+    cfg, task, model = toy.build(data_bin, *CONDITIONAL, *smoothing)
     stir(model)
     criterion = task.build_criterion(cfg.criterion)
     sample = toy.batch_of(task)
@@ -112,35 +63,6 @@ def test_packed_loss_equals_padded_loss(data_bin, variant):
     torch.testing.assert_close(packed, validation, atol=1e-4, rtol=1e-5)
 
 
-@pytest.mark.parametrize("variant", slow_except(QUICK, [name for name in VARIANTS if name not in TARGET_VARIANTS]))
-def test_incremental_decoding_equals_full_decoding(data_bin, variant):
-    _, task, model = toy.build(data_bin, *VARIANTS[variant], *POSITIONS)
-    stir(model)
-    sample = toy.batch_of(task)
-    full = logits(model, sample)
-    encoder_out = model.encoder.forward_torchscript(sample["net_input"])
-    previous, state = sample["net_input"]["prev_output_tokens"], {}
-    steps = [
-        model.decoder(previous[:, : step + 1], encoder_out=encoder_out, incremental_state=state)[0]
-        for step in range(previous.size(1))
-    ]
-    real = sample["target"].ne(1)
-    torch.testing.assert_close(torch.cat(steps, dim=1)[real], full[real], atol=1e-4, rtol=1e-4)
-
-
-VARIANTS["memory-without-attention"] = [*VARIANTS["memory-gated-feed-forward"], "--memory-without-attention", *PRE_NORM]
-
-
-@pytest.mark.parametrize("variant", slow_except(QUICK, VARIANTS))
-def test_every_parameter_gets_a_gradient(data_bin, variant):
-    _, task, model = toy.build(data_bin, *VARIANTS[variant], *POSITIONS)
-    stir(model).train()
-    output, _ = model(**toy.batch_of(task)["net_input"])
-    output.sin().sum().backward()
-    without = [name for name, parameter in model.named_parameters() if parameter.grad is None]
-    assert not without
-
-
 def test_sentence_level_embeddings_initialise_context_aware_ones(data_bin):
     _, _, sentence = toy.build(data_bin, "--share-all-embeddings")
     _, _, model = toy.build(data_bin, "--share-all-embeddings", "--token-embedding", "ca-em")
@@ -149,7 +71,7 @@ def test_sentence_level_embeddings_initialise_context_aware_ones(data_bin):
 
 
 def test_missing_parameters_of_a_part_are_reported(data_bin):
-    _, _, model = toy.build(data_bin, *VARIANTS["conditional-block"])
+    _, _, model = toy.build(data_bin, *CONDITIONAL)
     state = model.state_dict()
     lost = "encoder.layers.1.context.sentence_q_proj.weight"
     del state[lost]
@@ -159,15 +81,14 @@ def test_missing_parameters_of_a_part_are_reported(data_bin):
 
 def test_checkpoint_keeps_its_learned_positions(data_bin):
     _, _, sentence = toy.build(data_bin, "--sentence-positions", "learned")
-    _, _, document = toy.build(data_bin, *VARIANTS["conditional-block"], *POSITIONS)
+    _, _, document = toy.build(data_bin, *CONDITIONAL, *POSITIONS)
     document.load_state_dict(stir(sentence).state_dict(), strict=True)
     table = "encoder.embed_positions.sentence.weight"
     assert torch.equal(document.state_dict()[table], sentence.state_dict()[table])
 
 
-@pytest.mark.parametrize("variant", ["conditional-block", "sentence-encodings-decoder"])
-def test_scoring_of_other_targets(data_bin, variant):
-    _, task, model = toy.build(data_bin, *VARIANTS[variant])
+def test_scoring_of_other_targets(data_bin):
+    _, task, model = toy.build(data_bin, *CONDITIONAL, *DECODER)
     stir(model)
     sample = toy.batch_of(task)
     own = logits(model, sample)
@@ -189,7 +110,7 @@ def test_default_context_layers(data_bin, options, expected):
 
 
 def test_frozen_model_trains_context(data_bin):
-    _, _, model = toy.build(data_bin, *VARIANTS["conditional-block"], *POSITIONS, "--freeze-sentence-model")
+    _, _, model = toy.build(data_bin, *CONDITIONAL, *POSITIONS, "--freeze-sentence-model")
     trained = {name.split(".")[-2] for name, parameter in model.named_parameters() if parameter.requires_grad}
     assert {"sentence_q_proj", "context_layer_norm", *ADDED_LEVELS} <= trained
     assert not {"fc1", "embed_tokens", "word", "encoder_attn_layer_norm"} & trained
@@ -210,14 +131,6 @@ def test_frozen_model_trains_other_added_parameters(data_bin, added, trained):
     assert {name for name, parameter in model.named_parameters() if parameter.requires_grad} == trained
 
 
-def test_frozen_model_with_recomputed_activations(data_bin):
-    def built(*options):
-        cfg, task, model = toy.build(data_bin, *VARIANTS["conditional-block"], "--freeze-sentence-model", *options)
-        return cfg, task, stir(model)
-
-    toy.assert_same_gradients_when_recomputed(built)
-
-
 def test_checkpoint_without_a_newer_option(data_bin):
     cfg, task, model = toy.build(data_bin, "--context-attention", "tree")
     known = OmegaConf.to_container(cfg.model) if OmegaConf.is_config(cfg.model) else vars(cfg.model)
@@ -225,3 +138,20 @@ def test_checkpoint_without_a_newer_option(data_bin):
     again = stir(task.build_model(older, from_checkpoint=True).eval())
     sample = toy.batch_of(task)
     assert torch.equal(logits(again, sample), logits(stir(model), sample))
+
+
+@pytest.mark.parametrize("norm", [[], ["--encoder-normalize-before"]], ids=["post-norm", "pre-norm"])
+@pytest.mark.parametrize("query", ["sub-layer", "attention"])
+def test_memory_query(data_bin, norm, query):
+    options = ["--context-attention", "memory", "--memory-query", query, *norm]
+    _, task, model = toy.build(data_bin, *options)
+    stir(model).eval()
+    layer, seen = model.encoder.layers[-1], {}
+    layer.self_attn.register_forward_hook(lambda module, given, result: seen.update(attended=result))
+    layer.context.register_forward_hook(lambda module, given, result: seen.update(asked=given[0], entered=given[1]))
+    layer.register_forward_hook(lambda module, given, result: seen.update(x=given[0]))
+    model(**toy.batch_of(task)["net_input"])
+    after = seen["x"] + seen["attended"]
+    after = layer.context_layer_norm(after) if norm and query == "sub-layer" else after
+    after = layer.self_attn_layer_norm(after) if not norm else after
+    torch.testing.assert_close(seen["asked"], seen["attended"] if query == "attention" else after)

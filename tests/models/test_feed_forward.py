@@ -1,3 +1,5 @@
+"""Feed-forward variants ``ca-nn`` and ``ca-res`` in the whole model, and alternating training of χ."""
+
 import pytest
 import torch
 
@@ -14,7 +16,6 @@ VARIANTS = {
 }
 NORM = ["--encoder-normalize-before", "--decoder-normalize-before"]
 CONDITIONAL = ["--context-attention", "conditional", "--decoder-context-attention", "sentence-encodings"]
-every_variant = pytest.mark.parametrize("variant", VARIANTS)
 
 
 @pytest.mark.parametrize("norm", [[], NORM], ids=["post-norm", "pre-norm"])
@@ -73,7 +74,7 @@ def test_number_of_parameters(data_bin):
     assert parameters(*VARIANTS["ca-nn"], *narrower) == parameters()
 
 
-@every_variant
+@pytest.mark.parametrize("variant", ["ca-res of three", "each side its own"])
 def test_packed_padded_and_incremental_decoding(data_bin, variant):
     _, task, model = toy.build(data_bin, *VARIANTS[variant], *CONDITIONAL)
     stir(model)
@@ -81,15 +82,6 @@ def test_packed_padded_and_incremental_decoding(data_bin, variant):
     full, real = logits(model, sample), sample["target"].ne(1)
     torch.testing.assert_close(stepwise(model, sample)[real], full[real], atol=1e-4, rtol=1e-4)
     torch.testing.assert_close(model.train()(**sample["net_input"])[0], full[real], atol=1e-5, rtol=1e-5)
-
-
-@every_variant
-def test_recomputed_activations(data_bin, variant):
-    def built(*options):
-        cfg, task, model = toy.build(data_bin, *VARIANTS[variant], *options)
-        return cfg, task, stir(model)
-
-    toy.assert_same_gradients_when_recomputed(built)
 
 
 @pytest.mark.parametrize(
@@ -141,7 +133,8 @@ def test_alternating_training_in_half_precision(data_bin, tmp_path):
         toy.train(data_bin, tmp_path / "copy", *options, "--max-update", "1", "--bf16")
 
 
-@every_variant
+@pytest.mark.slow
+@pytest.mark.parametrize("variant", ["ca-res always on", "each side its own"])
 def test_a_model_trains_with_dropped_layers_validates_and_translates(data_bin, tmp_path, variant):
     options = [*VARIANTS[variant], *CONDITIONAL, "--encoder-layerdrop", "0.3", "--activation-dropout", "0.1"]
     trained = toy.train(data_bin, tmp_path, *options, "--max-update", "3", "--decoder-layerdrop", "0.3")
@@ -150,18 +143,3 @@ def test_a_model_trains_with_dropped_layers_validates_and_translates(data_bin, t
     found = toy.validation(data_bin, trained, "--model-overrides", str(criterion))
     chi = [value for name, value in found.items() if name.startswith("chi_")]
     assert bool(chi) == (variant != "ca-res always on") and all(0 < value < 1 for value in chi)
-
-
-@pytest.mark.slow
-def test_two_processes_equal_one(data_bin, tmp_path, starts_soon):
-    options = [*VARIANTS["ca-nn"], "--em-steps", "1", "--optimizer", "adam", "--lr", "0.01", "--max-update", "3"]
-    options += ["--criterion", "document_label_smoothed_cross_entropy", "--log-format", "json", "--max-tokens", "400"]
-    options += ["--batch-size", "6", "--batch-size-valid", "1"]
-    states, logged = [], []
-    for processes, name in ((1, "one"), (2, "two")):
-        found = toy.log_of_processes(processes, data_bin, tmp_path / name, "valid_chi_", *options)
-        logged.append({key: float(value) for key, value in found.items() if key.startswith("valid_chi_")})
-        states.append(toy.state(tmp_path / name / "checkpoint_last.pt"))
-    assert len(logged[0]) == 4 and logged[0] == pytest.approx(logged[1], abs=1e-3)
-    for key, value in states[0].items():
-        torch.testing.assert_close(states[1][key], value, atol=1e-4, rtol=1e-3, msg=key)

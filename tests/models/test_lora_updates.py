@@ -1,4 +1,4 @@
-"""document_transformer with low-rank updates: where they are, what is trained, what loads, what is merged."""
+"""``document_transformer`` with low-rank updates: projections, trained parameters, checkpoints, merging."""
 
 import pytest
 import torch
@@ -16,16 +16,13 @@ LORA = ["--lora-rank", "2"]
 EVERYWHERE = [*LORA, "--lora-on", ",".join(PROJECTIONS)]
 VARIANTS = [
     [],
-    CONTEXT,
     [*CONTEXT, "--context-placement", "replace"],
-    ["--feed-forward", "ca-nn"],
-    ["--feed-forward", "ca-res"],
-    ["--attention-combination", "flat"],
+    ["--feed-forward", "ca-res", "--attention-combination", "flat"],
 ]
 
 
 def places(model):
-    """Returns the names of the maps with updates."""
+    """Returns the names of the projections with updates."""
     return {name for name, module in model.named_modules() if isinstance(module, LoRALinear)}
 
 
@@ -34,14 +31,14 @@ def trained(model):
     return {name for name, parameter in model.named_parameters() if parameter.requires_grad}
 
 
-def test_queries_and_values_have_updates_unless_others_are_chosen(data_bin):
+def test_default_projections(data_bin):
     _, _, model = toy.build(data_bin, *LORA)
     attentions = ["encoder.layers.{}.self_attn", "decoder.layers.{}.self_attn", "decoder.layers.{}.encoder_attn"]
     names = [name.format(layer) for name in attentions for layer in (0, 1)]
     assert places(model) == {f"{name}.{part}" for name in names for part in ("q_proj", "v_proj")}
 
 
-def test_they_go_where_the_options_say(data_bin):
+def test_chosen_projections(data_bin):
     _, _, model = toy.build(data_bin, *LORA, "--lora-on", "out,fc2", "--lora-side", "decoder")
     parts = ("self_attn.out_proj", "encoder_attn.out_proj", "feed_forward.fc2")
     assert places(model) == {f"decoder.layers.{layer}.{part}" for layer in (0, 1) for part in parts}
@@ -49,7 +46,7 @@ def test_they_go_where_the_options_say(data_bin):
     assert places(model) == {f"encoder.layers.{layer}.feed_forward.v.fc1" for layer in (0, 1)}
 
 
-def test_with_the_sentence_model_frozen_context_and_updates_are_trained(data_bin):
+def test_frozen_model_trains_context_and_updates(data_bin):
     _, _, alone = toy.build(data_bin, *CONTEXT, FREEZE)
     _, _, model = toy.build(data_bin, *CONTEXT, FREEZE, *EVERYWHERE)
     updates = {f"{name}.{part}" for name in places(model) for part in ("lora_A", "lora_B")}
@@ -58,14 +55,14 @@ def test_with_the_sentence_model_frozen_context_and_updates_are_trained(data_bin
     assert trained(model) == {f"{name}.{part}" for name in places(model) for part in ("lora_A", "lora_B")}
 
 
-def test_otherwise_only_the_weights_with_updates_rest(data_bin):
+def test_unfrozen_model_freezes_updated_weights_only(data_bin):
     _, _, model = toy.build(data_bin, *CONTEXT, *LORA)
     resting = {name for name, _ in model.named_parameters()} - trained(model)
     assert resting == {f"{name}.weight" for name in places(model)}
 
 
 @pytest.mark.parametrize("variant", VARIANTS, ids=" ".join)
-def test_a_checkpoint_without_updates_loads_and_is_computed_as_before(data_bin, variant):
+def test_checkpoint_without_updates(data_bin, variant):
     _, task, before = toy.build(data_bin, *variant)
     stir(before)
     _, _, model = toy.build(data_bin, *variant, *EVERYWHERE)
@@ -74,7 +71,7 @@ def test_a_checkpoint_without_updates_loads_and_is_computed_as_before(data_bin, 
     assert torch.equal(logits(model, sample), logits(before, sample))
 
 
-def test_a_sentence_level_checkpoint_with_updates_begins_a_document_model_with_them(data_bin):
+def test_sentence_level_checkpoint_with_updates(data_bin):
     _, _, sentence = toy.build(data_bin, *LORA)
     stir(sentence)
     for more in (CONTEXT, [*CONTEXT, "--context-placement", "replace"]):
@@ -85,7 +82,7 @@ def test_a_sentence_level_checkpoint_with_updates_begins_a_document_model_with_t
 
 
 @pytest.mark.parametrize("variant", [[], [*CONTEXT, "--context-placement", "replace"]], ids=["plain", "replace"])
-def test_merged_the_model_computes_the_same(data_bin, variant):
+def test_merged_model_computes_the_same(data_bin, variant):
     _, task, model = toy.build(data_bin, *variant, *EVERYWHERE, "--lora-dropout", "0.5")
     stir(model)
     sample = toy.batch_of(task)
@@ -98,7 +95,7 @@ def test_merged_the_model_computes_the_same(data_bin, variant):
     assert torch.equal(fused(attention).weight, in_one)
 
 
-def test_fairseqs_commands_merge_before_they_translate(data_bin):
+def test_updates_are_merged_for_inference(data_bin):
     cfg, task, model = toy.build(data_bin, *EVERYWHERE)
     stir(model)
     sample = toy.batch_of(task)
@@ -108,7 +105,7 @@ def test_fairseqs_commands_merge_before_they_translate(data_bin):
     torch.testing.assert_close(logits(model, sample), before, atol=1e-5, rtol=1e-5)
 
 
-def test_a_model_without_updates_refuses_theirs(data_bin):
+def test_checkpoint_with_updates_that_the_model_lacks(data_bin):
     _, _, model = toy.build(data_bin, *EVERYWHERE)
     for own in ([], [*LORA, "--lora-on", "q"]):
         _, _, other = toy.build(data_bin, *own)
@@ -116,7 +113,7 @@ def test_a_model_without_updates_refuses_theirs(data_bin):
             other.load_state_dict(model.state_dict(), strict=True)
 
 
-def test_updates_are_trained_when_activations_are_recomputed(data_bin):
+def test_recomputed_activations(data_bin):
     def built(*options):
         cfg, task, model = toy.build(data_bin, *CONTEXT, FREEZE, *EVERYWHERE, *options)
         return cfg, task, stir(model)

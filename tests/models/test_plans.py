@@ -1,4 +1,4 @@
-"""What a training step asks of a batch's layout: made where batches are collated, and moved in one copy."""
+"""Plans of a batch's layout are made by the collater and moved in one copy."""
 
 from dataclasses import replace
 
@@ -18,7 +18,7 @@ QUICK = ("conditional block", "memory gated-feed-forward", "tree block", "flat s
 
 @pytest.fixture(scope="module", params=slow_except(QUICK, VARIANTS))
 def step(request, data_bin):
-    """A model in training and a batch as the data loader gives it."""
+    """Returns a model and a batch of the data loader."""
     task, model = build(request.param, data_bin)
     task.request_plans()
     return model, toy.batch_of(task)
@@ -35,7 +35,7 @@ def test_collater_makes_all_plans(step, monkeypatch):
         return layout._plans[key]
 
     monkeypatch.setattr(DocumentLayout, "plan", plan)
-    with collect():  # what parts hand in needs plans, too
+    with collect():  # auxiliary losses need plans, too
         output, _ = model.train()(**batch["net_input"])
     output.sin().sum().backward()
     assert not missing
@@ -63,18 +63,18 @@ def tensors_of(structure):
 
 
 def test_result_is_independent_of_groups(step, request):
-    """The tests' batches fall into more groups than they would outside of the tests."""
+    """Batches of tests are divided into more groups than others."""
     model, batch = step
     layout = batch["net_input"]["layout"]
     few = model.eval()(**batch["net_input"])[0]
     request.getfixturevalue("production_price")
-    anew = replace(layout, _plans={})
-    many = model(**{**batch["net_input"], "layout": anew})[0]
+    again = replace(layout, _plans={})
+    many = model(**{**batch["net_input"], "layout": again})[0]
     torch.testing.assert_close(few, many, atol=1e-5, rtol=1e-5)
 
 
 def test_plans_are_requested_when_batches_are_made(data_bin, monkeypatch):
-    """A model is built on the CPU, also one for a GPU: it needs no kernels for CPUs, which would be compiled first."""
+    """A model for a GPU is built on the CPU, but needs no compiled kernels for CPUs."""
     with monkeypatch.context() as patch:
         patch.setattr(attention, "kernel_for", lambda *_: pytest.fail("a kernel was asked for"))
         _, task, _ = toy.build(data_bin, "--context-attention", "conditional", "--context-top-t", "2")

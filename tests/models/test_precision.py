@@ -1,32 +1,41 @@
-"""Every architecture in half types: what is summed up is summed up in float32, and the numbers are those of float32."""
+"""Half precision: sums are accumulated in float32, and losses and gradients are close to those of float32."""
 
 import traceback
 from pathlib import Path
 
 import pytest
 import torch
+from fairseq.modules.learned_positional_embedding import LearnedPositionalEmbedding
+from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from docnmt_fairseq.criterions.document_label_smoothed_cross_entropy import DocumentLabelSmoothedCrossEntropy
+from docnmt_fairseq.layers.positions import LearnedPositions
+from docnmt_fairseq.layers.precision import Embedding, LayerNorm
+from docnmt_fairseq.models.base import LearnedTable, accumulate_in_fp32
 from docnmt_fairseq.tasks.auxiliary_losses import with_auxiliary_losses
 from tests.support import toy
-from tests.support.architectures import ARCHITECTURES, begun, parameters
+from tests.support.architectures import ARCHITECTURES, QUICK, begun, parameters
 from tests.support.extra_sources import with_extra_sources
 
+OTHERS = (
+    "positions", "context-aware, gated-attention", "conditional, torch", "decoder ca-att", "tree source2token",
+    "memory, parallel, document", "embeddings ca-em", "feed-forward ca-res", "sources serial dot-product", "rnn ca-rnn",
+)  # fmt: skip
 HALF = (torch.bfloat16, torch.float16)
-# What adds up many numbers, or takes them for exponents.
+# Operations that sum many numbers or exponentiate.
 SUMMING = {
     "_softmax", "_log_softmax", "_softmax_backward_data", "_log_softmax_backward_data", "logsumexp", "logaddexp",
     "exp", "cumsum", "norm", "linalg_vector_norm", "std", "var", "sum", "mean", "dot", "mv", "addmv",
     "embedding_dense_backward", "_embedding_bag", "native_layer_norm", "native_layer_norm_backward", "scatter_reduce",
     "_scaled_dot_product_flash_attention_for_cpu", "_scaled_dot_product_flash_attention_for_cpu_backward",
 }  # fmt: skip
-INTO = {"index_add", "index_put", "_index_put_impl", "scatter_add"}  # which add to their first argument
-# By operation, the file that calls it and, where it is not all of them, the architecture.
+INTO = {"index_add", "index_put", "_index_put_impl", "scatter_add"}  # add to their first argument
+# By operation, calling file and architecture (None: all).
 ALLOWED = {
-    ("sum", "backward", None): "biases and what was broadcast: PyTorch adds these up in float32 and rounds once, as "
-    "test_pytorch_adds_these_up_in_float32 shows",
+    ("sum", "backward", None): "biases and what was broadcast: PyTorch accumulates in float32, see "
+    "test_pytorch_accumulates_in_float32",
     ("sum", "combinations.py", None): "over the few sources; added up in float32 and rounded once, too",
     ("mean", "transformer_decoder.py", "concatenation"): "fairseq's weights of heads, for nobody in training",
     ("_scaled_dot_product_flash_attention_for_cpu", "functional.py", "concatenation"): "fairseq's own attention",
@@ -69,7 +78,7 @@ def extra_bin(data_bin, tmp_path_factory):
     return with_extra_sources(data_bin, tmp_path_factory.mktemp("extra") / "bin")
 
 
-@pytest.fixture(scope="module", params=parameters())
+@pytest.fixture(scope="module", params=parameters((*QUICK, *OTHERS)))
 def built(request, extra_bin):
     """Returns (name, criterion, model, batch) of an architecture, without dropout."""
     _, task, model = ARCHITECTURES[request.param].build(extra_bin)
@@ -90,13 +99,12 @@ def loss_and_norm(criterion, model, batch, scale=1.0, mode=None):
     return float(loss) / float(size), float(norm) / scale, gradients
 
 
-def test_half_types_are_summed_in_float32_and_learn_the_same(built):
+def test_half_precision_sums_in_float32(built):
     name, criterion, model, batch = built
     loss, norm, gradients = loss_and_norm(criterion, model.float(), batch)
     assert norm > 0.01 and all(gradient.isfinite().all() for gradient in gradients)
     for dtype, (of_loss, of_norm) in TOLERANCE.items():
-        # From float32, whatever the last type has left of the weights.
-        begun(model.float())
+        begun(model.float())  # not the weights rounded to the previous type
         with Summed() as summed:
             found, found_norm, gradients = loss_and_norm(criterion, model.to(dtype), batch, 8.0, summed)
         allowed = {(operation, file) for operation, file, only in ALLOWED if only in (None, name)}
@@ -107,18 +115,8 @@ def test_half_types_are_summed_in_float32_and_learn_the_same(built):
 
 
 @pytest.mark.slow
-def test_the_same_batch_gives_the_same_bits(built):
-    _, criterion, model, batch = built
-    begun(model.float()).to(torch.bfloat16)
-    first = loss_and_norm(criterion, model, batch)
-    again = loss_and_norm(criterion, model, batch)
-    assert first[:2] == again[:2]
-    assert all(torch.equal(one, other) for one, other in zip(first[2], again[2]))
-
-
-@pytest.mark.slow
 def test_autocast_trains_float32_weights(built):
-    """What --amp does on a GPU, with a CPU's half type."""
+    """As with --amp on a GPU."""
     _, criterion, model, batch = built
     loss, norm, _ = loss_and_norm(criterion, begun(model.float()), batch)
     with torch.autocast("cpu", torch.bfloat16):
@@ -127,7 +125,7 @@ def test_autocast_trains_float32_weights(built):
     assert (found, found_norm) == (pytest.approx(loss, rel=0.01), pytest.approx(norm, rel=0.1))
 
 
-def test_pytorch_adds_these_up_in_float32():
+def test_pytorch_accumulates_in_float32():
     """4,096 terms of 0.01: in bfloat16 a sum of these stops growing at 4."""
     terms = torch.full((4096, 8), 0.01).bfloat16()
     expected = pytest.approx(float(terms.float().sum(0)[0]), rel=2**-7)
@@ -137,3 +135,36 @@ def test_pytorch_adds_these_up_in_float32():
     bias = torch.zeros(8, dtype=torch.bfloat16, requires_grad=True)
     torch.nn.functional.linear(terms, torch.eye(8).bfloat16(), bias).backward(terms)
     assert float(bias.grad[0]) == expected
+
+
+TOKENS, WIDTH = 4096, 4
+
+
+def gradient_of(module, dtype, tokens):
+    """Returns the gradient of a table in float32, for output gradients of 0.01."""
+    module = module.to(dtype)
+    output = module(tokens)
+    output.backward(torch.full_like(output, 0.01))
+    assert output.dtype == module.weight.grad.dtype == dtype
+    return module.weight.grad.float()
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)
+def test_positions_of_fairseq(dtype):
+    tokens = torch.full((TOKENS, 2), 3)
+    found, expected = (gradient_of(LearnedTable(4, WIDTH, 1), kind, tokens) for kind in (dtype, torch.float32))
+    torch.testing.assert_close(found, expected, rtol=0.01, atol=0)
+    assert float(found[2, 0]) > 40 and not found[1].any()
+    padded, half = LearnedTable(4, WIDTH, 1), torch.tensor([[3, 3, 1]])
+    assert torch.equal(padded.to(dtype)(half)[0], padded.weight[[2, 3, 1]])
+
+
+def test_modules_are_replaced():
+    fairseqs = LearnedPositionalEmbedding(4, WIDTH, 1)
+    model = nn.Sequential(
+        nn.Embedding(4, WIDTH), nn.LayerNorm(WIDTH), fairseqs, LearnedPositions(4, WIDTH, "x"), nn.Linear(2, 2)
+    )
+    before = model.state_dict()
+    accumulate_in_fp32(model)
+    assert [type(module) for module in model] == [Embedding, LayerNorm, LearnedTable, LearnedPositions, nn.Linear]
+    assert before.keys() == model.state_dict().keys()

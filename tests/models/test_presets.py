@@ -1,4 +1,4 @@
-"""Architectures have the sizes that the page of options and the papers say, where the command line says nothing."""
+"""Named architectures have the sizes of the options page and of the papers; the command line overrides them."""
 
 import re
 from argparse import Namespace
@@ -32,9 +32,8 @@ def sizes(args):
     return [tuple(getattr(args, f"{side}_{name}") for name in SIDE) for side in ("encoder", "decoder")]
 
 
-@pytest.mark.parametrize("side", ["encoder", "decoder"])
-def test_a_transformer_with_another_attention_is_no_start(side):
-    cfg = TransformerConfig.from_namespace(Namespace(**{f"{side}_xformers_att_config": '{"name": "linformer"}'}))
+def test_xformers_attention_is_not_supported():
+    cfg = TransformerConfig.from_namespace(Namespace(decoder_xformers_att_config='{"name": "linformer"}'))
     with pytest.raises(InputError, match="xformers"):
         structure_of_transformer(cfg)
 
@@ -43,7 +42,7 @@ def test_a_transformer_with_another_attention_is_no_start(side):
     "kind", ["document_transformer", "document_transformer_conditional", "concatenation_transformer"]
 )
 @pytest.mark.parametrize("size", ["tiny", "small", "iwslt", "base", "big"])
-def test_sizes_are_those_of_the_page(kind, size):
+def test_sizes_of_the_page(kind, size):
     args = preset(f"{kind}_{size}")
     assert sizes(args) == [SIZES[size]] * 2 and args.dropout == float(DROPOUT[size])
 
@@ -52,15 +51,15 @@ STOCK = {"iwslt": "iwslt_de_en", "base": "wmt_en_de", "big": "vaswani_wmt_en_de_
 
 
 @pytest.mark.parametrize("size", STOCK)
-def test_fairseqs_sizes_are_fairseqs(size):
+def test_sizes_of_fairseq(size):
     assert sizes(preset(f"document_transformer_{size}")) == sizes(preset(f"transformer_{STOCK[size]}"))
 
 
-def test_without_a_size_a_mechanism_has_base():
+def test_default_size():
     assert vars(preset("document_transformer_han")) == vars(preset("document_transformer_han_base"))
 
 
-def test_the_command_line_has_the_last_word():
+def test_command_line_overrides_presets():
     args = preset("document_transformer_conditional_small", encoder_embed_dim=128, decoder_layers=2, dropout=0.0)
     assert sizes(args) == [(128, 1024, 4, 4), (128, 1024, 4, 2)] and args.dropout == 0.0
     args = preset("rnnsearch_small", attention_dim=7, decoder_cell="lstm")
@@ -85,7 +84,7 @@ NOT_BY_KEYS = dict.fromkeys(BY_KEYS)  # as they are by default
         ("han", {}, {**dict.fromkeys(TAUGHT), **NOT_BY_KEYS}),
     ],
 )
-def test_selections_are_taught_and_trees_are_of_keys_unless_the_papers_are_asked_for(mechanism, given, expected):
+def test_presets_of_mechanisms(mechanism, given, expected):
     args = vars(preset(f"document_transformer_{mechanism}_tiny", **given))
     assert {name: args.get(name) for name in expected} == expected
 
@@ -105,6 +104,6 @@ def test_selections_are_taught_and_trees_are_of_keys_unless_the_papers_are_asked
         ("document_rnn_zeng", {"encoder_embed_dim": 100, "encoder_cell": "ca-rnn", "attention_query": "cell"}),
     ],
 )  # fmt: skip
-def test_models_of_papers_have_their_sizes(name, published):
+def test_sizes_of_papers(name, published):
     args = vars(preset(name))
     assert {option: args[option] for option in published} == published

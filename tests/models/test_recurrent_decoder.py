@@ -1,4 +1,4 @@
-"""The recurrent decoder as a whole, token by token from its equations."""
+"""The recurrent decoder equals its equations, token by token."""
 
 import pytest
 import torch
@@ -76,7 +76,7 @@ def logits_of(decoder, tokens, sources):
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_the_decoder_is_its_equations(data_bin, variant):
+def test_decoder_equals_its_equations(data_bin, variant):
     of_one_source = "--chi-embed-dim" in VARIANTS[variant]
     sizes = [*TINY_RNN, *([] if of_one_source else ["--extra-sources", "previous", "--extra-encoder", "shared"])]
     _, task, model = toy.build(data_bin, *VARIANTS[variant], arch="document_rnn", tiny=sizes)

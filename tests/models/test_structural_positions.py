@@ -1,30 +1,15 @@
-"""Positions of words, sentences and paragraphs through the whole model; each level by itself: test_positions."""
-
-import itertools
+"""Positions of words, sentences and paragraphs in the whole model; single levels: ``test_positions``."""
 
 import pytest
 import torch
 
-from docnmt_fairseq.layers.positions import KINDS, WORD_SCOPES
 from tests.support import toy
 from tests.support.decoding import logits, stir
 
-LEVELS = ("word", "sentence", "paragraph")
-# Every pair of kinds of two levels once.
-COMBINATIONS = [
-    (KINDS[i], KINDS[j], KINDS[(i + j) % 3], WORD_SCOPES[j % 2]) for i, j in itertools.product(range(3), range(3))
-]
-
 
 def places(layout, level):
-    """The places on a level, as a view of the layout's."""
+    """Returns the positions on a level, a view of the layout."""
     return layout.unit_position[0] if level == "paragraph" else layout.sentence_position
-
-
-def options(*kinds):
-    *kinds, scope = kinds
-    levels = [word for level, kind in zip(LEVELS, kinds) for word in (f"--{level}-positions", kind)]
-    return [*levels, "--word-positions-from", scope]
 
 
 def build(data_bin, *extra):
@@ -32,27 +17,9 @@ def build(data_bin, *extra):
     return task, stir(model)
 
 
-@pytest.mark.slow
-def test_kinds_in_any_combination_are_independent_of_the_batch_and_of_padding(data_bin):
-    task, _ = build(data_bin)
-    sample = toy.batch_of(task)
-    dataset = task.dataset("test")
-    parts = [dataset.collater([dataset[number] for number in numbers]) for numbers in ([2, 0], [1])]
-    scores = {}
-    for kinds in COMBINATIONS:
-        _, model = build(data_bin, *options(*kinds), "--encoder-layers", "1", "--decoder-layers", "1")
-        together = dict(zip(sample["id"].tolist(), logits(model, sample)))
-        for part in parts:
-            for number, values, target in zip(part["id"].tolist(), logits(model, part), part["target"]):
-                real = target.ne(1)
-                torch.testing.assert_close(values[real], together[number][: len(real)][real], atol=1e-5, rtol=1e-5)
-        scores[kinds] = float(logits(model, sample)[sample["target"].ne(1)].abs().sum())
-    assert len({round(score, 3) for score in scores.values()}) == len(scores)  # no option does nothing
-
-
 @pytest.mark.parametrize("kind", ["learned", "sinusoidal"])
 @pytest.mark.parametrize("level", ["sentence", "paragraph"])
-def test_the_place_in_the_document_matters(data_bin, level, kind):
+def test_states_depend_on_the_position_in_the_document(data_bin, level, kind):
     task, model = build(data_bin, f"--{level}-positions", kind)
     sample = toy.batch_of(task)
     layout = sample["net_input"]["layout"]
@@ -63,7 +30,7 @@ def test_the_place_in_the_document_matters(data_bin, level, kind):
     assert changed.tolist() == positions.gt(0).tolist() and changed.any() and not changed.all()
 
 
-def test_pieces_of_a_document_keep_their_places_in_it(data_bin):
+def test_chunks_keep_positions_in_the_document(data_bin):
     positions = ["--sentence-positions", "learned", "--paragraph-positions", "sinusoidal"]
     task, model = build(data_bin, *positions)
     whole = toy.batch_of(task)
@@ -75,7 +42,7 @@ def test_pieces_of_a_document_keep_their_places_in_it(data_bin):
 
 
 @pytest.mark.parametrize("level", ["sentence", "paragraph"])
-def test_places_beyond_a_learned_table_share_its_last_row_with_one_warning(data_bin, caplog, level):
+def test_positions_beyond_a_learned_table(data_bin, caplog, level):
     task, model = build(data_bin, f"--{level}-positions", "learned", f"--max-{level}-positions", "1")
     sample = toy.batch_of(task)
     once = logits(model, sample)
@@ -87,7 +54,7 @@ def test_places_beyond_a_learned_table_share_its_last_row_with_one_warning(data_
     torch.testing.assert_close(logits(model, sample), once)
 
 
-def test_words_of_a_long_document_share_the_last_row_of_a_learned_table(data_bin, caplog):
+def test_word_positions_beyond_a_learned_table(data_bin, caplog):
     wide = ["--word-positions", "learned", "--word-positions-from", "document"]
     task, model = build(data_bin, *wide, "--max-source-positions", "8")
     layout = toy.batch_of(task)["net_input"]["layout"]
@@ -99,7 +66,7 @@ def test_words_of_a_long_document_share_the_last_row_of_a_learned_table(data_bin
     assert "word positions beyond 7 share the last row" in caplog.text
 
 
-def test_learned_word_positions_are_those_of_the_stock_transformer(data_bin):
+def test_learned_word_positions_equal_the_stock_transformer(data_bin):
     _, _, stock = toy.build(data_bin, "--encoder-learned-pos", task="translation", arch="transformer")
     stir(stock)
     task, model = build(data_bin, "--word-positions", "learned", "--sentence-positions", "learned")

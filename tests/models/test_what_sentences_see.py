@@ -1,4 +1,4 @@
-"""Models with several sources: a sentence sees itself, its own context, lines and features, and nothing else at all."""
+"""A sentence in models with several sources sees itself, its own context, lines and features, and nothing else."""
 
 from dataclasses import replace
 
@@ -11,7 +11,6 @@ from docnmt_fairseq.data.extra_sources import ExtraSourceBatch
 from tests.support import toy
 from tests.support.decoding import stir
 from tests.support.extra_sources import with_extra_sources
-from tests.support.marks import slow_except
 
 SOURCES = "previous:1,next:2,random:1,text:mt,features:image"
 SEED = 4  # of the random choice
@@ -25,7 +24,7 @@ MODELS = {
 }
 VIEWS = {
     "documents": [],
-    "pieces": ["--max-document-sentences", "2", "--context-overlap", "1", "--context-overlap-after", "1"],
+    "chunks": ["--max-document-sentences", "2", "--context-overlap", "1", "--context-overlap-after", "1"],
     "no context": ["--context", "none"],
 }
 
@@ -88,9 +87,17 @@ def which_differ(before, after):
 
 
 @pytest.mark.parametrize(
-    ("view", "logits"), [("documents", in_a_search), ("pieces", in_training), ("no context", in_training)]
+    ("name", "view", "logits"),
+    [
+        ("hierarchical", "documents", in_a_search),
+        ("hierarchical", "chunks", in_training),
+        ("flat, shared", "chunks", in_a_search),
+        ("serial, ca-att", "documents", in_training),
+        ("recurrent, flat", "chunks", in_training),
+        ("recurrent, flat", "no context", in_training),
+        ("recurrent, hierarchical, shared", "documents", in_a_search),
+    ],
 )
-@pytest.mark.parametrize("name", slow_except(["hierarchical", "recurrent, flat"], MODELS))
 def test_sentences_see_their_context_only(extra_bin, name, view, logits):
     kind = RNN if name.startswith("recurrent") else {}
     sources = ["--extra-sources", SOURCES, "--seed", str(SEED)]
@@ -98,7 +105,7 @@ def test_sentences_see_their_context_only(extra_bin, name, view, logits):
     stir(model)
     net_input = toy.batch_of(task)["net_input"]
     layout = net_input["layout"]
-    assert (layout.decoded is not None) == (view == "pieces")
+    assert (layout.decoded is not None) == (view == "chunks")
     before, seen = logits(model, net_input), seen_by(layout, task.extra_sources)
     assert any(len(rows) > 2 for rows in seen) == (view != "no context")
     for row in range(layout.tokens.rows):

@@ -6,12 +6,13 @@ import torch
 
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.layers.precision import distinct_integers
-from docnmt_fairseq.search.candidates import NextTokens, best, largest, sampled
+from docnmt_fairseq.search.candidates import best, largest, sampled
 from docnmt_fairseq.search.options import SearchOptions
 
 
 def normalised(log_probs):
-    return NextTokens(log_probs, torch.zeros(*log_probs.shape[:-1], 1))
+    """Returns logits with the logarithm of their sum."""
+    return log_probs, torch.zeros(*log_probs.shape[:-1], 1)
 
 
 @pytest.mark.parametrize("vocabulary", [7, 300, 5000, 5120])
@@ -45,7 +46,7 @@ def test_candidates_of_equal_score_are_ordered(kinds):
     generator = torch.Generator().manual_seed(2)
     logits = torch.randint(kinds, (5, 4, 2000), generator=generator).float()
     totals = torch.randint(kinds, (5, 4), generator=generator).float()
-    found = best(normalised(logits), totals, 4)
+    found = best(*normalised(logits), totals, 4)
     expected = (logits + totals[..., None]).flatten(1).sort(descending=True, stable=True)
     assert found.scores.tolist() == expected.values[:, :8].tolist()
     assert found.tokens.tolist() == (expected.indices[:, :8] % 2000).tolist()
@@ -55,7 +56,7 @@ def test_candidates_of_equal_score_are_ordered(kinds):
 def test_candidates_of_all_hypotheses_compete():
     log_probs = torch.randn(3, 4, 2000, generator=torch.Generator().manual_seed(2)).log_softmax(-1)
     totals = torch.tensor([[0.0, -1, -2, -np.inf]] * 3)
-    found = best(normalised(log_probs), totals, 4)
+    found = best(*normalised(log_probs), totals, 4)
     expected = (log_probs + totals[..., None]).flatten(1).topk(8)
     assert found.scores.tolist() == expected.values.tolist()
     assert found.tokens.tolist() == (expected.indices % 2000).tolist()
@@ -69,14 +70,14 @@ def test_sampling_follows_probabilities():
     totals = torch.full((20000, 1), -2.0)
 
     def shares(**options):
-        found = sampled(normalised(log_probs), totals, uniform, **options)
+        found = sampled(*normalised(log_probs), totals, uniform, **options)
         np.testing.assert_allclose(found.scores, log_probs[0, 0][found.tokens] - 2, rtol=1e-5)
         return np.bincount(found.tokens[:, 0], minlength=5) / 20000
 
     np.testing.assert_allclose(shares(), [0.5, 0, 0.3, 0.15, 0.05], atol=0.02)
     np.testing.assert_allclose(shares(top_k=2), [0.625, 0, 0.375, 0, 0], atol=0.02)
     np.testing.assert_allclose(shares(top_p=0.6), [0.625, 0, 0.375, 0, 0], atol=0.02)
-    last = sampled(normalised(log_probs[:1]), totals[:1], torch.ones(1, 1))
+    last = sampled(*normalised(log_probs[:1]), totals[:1], torch.ones(1, 1))
     assert last.tokens.tolist() == [[4]]
 
 
@@ -85,29 +86,29 @@ def test_sampling_of_tiny_probabilities(options, most):
     """At a low temperature, excluded tokens may have had all the probability in float32."""
     log_probs = torch.tensor([-torch.inf, -200.0, -200.5, -torch.inf, -400.0]).expand(100, 1, 5)
     uniform = torch.rand(100, 1, generator=torch.Generator().manual_seed(3))
-    found = sampled(normalised(log_probs), torch.zeros(100, 1), uniform, **options)
+    found = sampled(*normalised(log_probs), torch.zeros(100, 1), uniform, **options)
     assert set(found.tokens[:, 0].tolist()) == set(range(1, 1 + most))
     np.testing.assert_allclose(found.scores, log_probs[0, 0][found.tokens])
 
 
 @pytest.mark.parametrize(
-    ("options", "named"),
+    "options",
     [
-        ({"beam": 0}, "--beam 0"),
-        ({"nbest": 6}, "--nbest 6"),
-        ({"no_repeat_ngram_size": 1}, "--no-repeat-ngram-size 1"),
-        ({"min_len": 300}, "--min-len 300"),
-        ({"temperature": 0.0}, "--temperature 0.0"),
-        ({"lenpen": float("nan")}, "--lenpen nan"),
-        ({"lenpen": -11.0}, "--lenpen -11.0"),
-        ({"sampling_topk": 3}, "--sampling-topk"),
-        ({"sampling": True, "sampling_topp": 1.5}, "--sampling-topp 1.5"),
-        ({"sampling": True, "sampling_topp": 0.5, "sampling_topk": 2}, "--sampling-topk"),
+        {"beam": 0},
+        {"nbest": 6},
+        {"no_repeat_ngram_size": 1},
+        {"min_len": 300},
+        {"temperature": 0.0},
+        {"lenpen": float("nan")},
+        {"sampling_topk": 3},
+        {"sampling": True, "sampling_topp": 1.5},
+        {"sampling": True, "sampling_topp": 0.5, "sampling_topk": 2},
     ],
+    ids=str,
 )
-def test_options_out_of_range(options, named):
-    with pytest.raises(InputError, match=named):
-        SearchOptions(**options).check()
+def test_options_out_of_range(options):
+    with pytest.raises(InputError):
+        SearchOptions(**options)
 
 
 def test_longest_translation_is_within_the_positions():

@@ -5,15 +5,23 @@ import torch
 from fairseq.dataclass.configs import GenerationConfig
 from fairseq.ngram_repeat_block import NGramRepeatBlock
 
-from docnmt_fairseq.search.build_engine import search_engine
-from docnmt_fairseq.search.incremental_steps import IncrementalSteps
+from docnmt_fairseq.search.engine import SearchEngine
 from docnmt_fairseq.search.options import SearchOptions
 from docnmt_fairseq.search.sequential_decoding import decode_sequentially
+from docnmt_fairseq.search.steps import IncrementalSteps
 from docnmt_fairseq.search.transformer_steps import TransformerSteps
 from tests.support import toy
-from tests.support.architectures import ARCHITECTURES, begun, parameters
+from tests.support.architectures import ARCHITECTURES, QUICK, begun, parameters
 from tests.support.extra_sources import with_extra_sources
+from tests.support.marks import slow_except
 
+# One architecture for each part that is computed differently in a search.
+SEARCHED = (
+    *QUICK, "as Marian", "positions", "conditional, heads", "conditional, top p", "decoder ca-att",
+    "decoder sentence-encodings", "han, gated-output", "embeddings ca-em", "feed-forward ca-res",
+    "sources hierarchical dot-product", "sources parallel dot-product", "sources serial dot-product",
+    "sources flat ca-att", "sources, shared", "sources rnn", "rnn updated state",
+)  # fmt: skip
 STOCK = {"task": "translation", "arch": "transformer"}
 
 
@@ -49,7 +57,7 @@ def search_fairseq(task, models, samples, prefixes=None, **options):
 def search_ours(task, models, samples, prefixes=None, hypotheses=None, **options):
     """Returns {id: hypotheses} of the engine."""
     options.setdefault("nbest", options.get("beam", 5))
-    engine = search_engine(models, task.target_dictionary, SearchOptions(**options), hypotheses)
+    engine = SearchEngine(models, task.target_dictionary, SearchOptions(**options), hypotheses)
     for model, decoder in zip(models, getattr(engine.decoder, "decoders", [engine.decoder])):
         decoder.model.decoder.output_layer = model.decoder.output_layer  # of a converted stock model
     found = {}
@@ -93,7 +101,7 @@ def lively(model):
     return model.eval()
 
 
-@pytest.mark.parametrize("name", parameters())
+@pytest.mark.parametrize("name", parameters(SEARCHED))
 def test_architectures(extra_bin, name):
     _, task, model = ARCHITECTURES[name].build(extra_bin)
     lively(model)
@@ -122,12 +130,9 @@ OPTIONS = {
     "length penalty": {"lenpen": 0.3},
     "unknown words": {"unkpen": 2.0},
     "unknown words wanted": {"unkpen": -3.0},
-    "least length": {"min_len": 5},
     "one length": {"min_len": 7, "max_len_b": 7},
-    "no bigram twice": {"no_repeat_ngram_size": 2},
     "no trigram twice": {"no_repeat_ngram_size": 3, "max_len_b": 30},
-    "sums": {"unnormalized": True},
-    "temperature": {"temperature": 2.0},
+    "sums": {"unnormalized": True, "temperature": 2.0},
     "long": {"max_len_b": 90, "min_len": 60},
 }
 
@@ -143,16 +148,13 @@ def ngrams_are_blocked(monkeypatch):
     )
 
 
-SLOW_OPTIONS = ("more hypotheses than tokens", "unknown words wanted", "one length", "sums", "temperature", "long")
+SLOW_OPTIONS = ("more hypotheses than tokens", "unknown words wanted", "sums", "long")
 
 
-@pytest.mark.parametrize(
-    "options",
-    [pytest.param(own, id=name, marks=[pytest.mark.slow] * (name in SLOW_OPTIONS)) for name, own in OPTIONS.items()],
-)
+@pytest.mark.parametrize("options", slow_except(set(OPTIONS) - set(SLOW_OPTIONS), OPTIONS))
 def test_options(sentence, ngrams_are_blocked, options):
     task, model = sentence
-    options = {"beam": 4, "max_len_b": 12, **options}
+    options = {"beam": 4, "max_len_b": 12, **OPTIONS[options]}
     expected = search_fairseq(task, [model], samples_of(task), **options)
     assert_same(search_ours(task, [model], samples_of(task), hypotheses=20, **options), expected)
 
@@ -205,7 +207,7 @@ def test_prefixes_may_repeat_n_grams(sentence):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("names", [["sentence", "conditional, block"], ["sentence", "rnn gru"], ["target han"] * 2])
+@pytest.mark.parametrize("names", [["sentence", "conditional, block"], ["rnn gru", "target han"]])
 def test_ensembles(extra_bin, names):
     models = []
     for number, name in enumerate(names):
@@ -249,7 +251,6 @@ def test_given_target_context(extra_bin, names):
 
 
 STOCK_MODELS = {
-    "post-norm": [],
     "pre-norm, one table": ["--encoder-normalize-before", "--decoder-normalize-before", "--share-all-embeddings"],
     "learned": ["--encoder-learned-pos", "--decoder-learned-pos", "--layernorm-embedding", "--decoder-layers", "1"],
     "mixed": ["--encoder-learned-pos", "--encoder-normalize-before", "--activation-fn", "gelu", "--no-scale-embedding"],
@@ -257,20 +258,16 @@ STOCK_MODELS = {
 }
 OTHER_STOCK_MODELS = {
     "adaptive softmax": ["--adaptive-softmax-cutoff", "5"],
-    "one attention": ["--cross-self-attention"],
     "no last norm": ["--encoder-normalize-before", "--decoder-normalize-before", "--no-decoder-final-norm"],
 }
 
 
-@pytest.mark.parametrize(
-    "options",
-    [pytest.param(n, marks=[pytest.mark.slow] * (n != "mixed")) for n in (*STOCK_MODELS, *OTHER_STOCK_MODELS)],
-)
+@pytest.mark.parametrize("options", slow_except(["mixed"], {**STOCK_MODELS, **OTHER_STOCK_MODELS}))
 def test_fairseq_transformer(data_bin, options):
     words = {**STOCK_MODELS, **OTHER_STOCK_MODELS}[options]
     _, task, model = toy.build(data_bin, *words, **STOCK)
     lively(model.double() if options in STOCK_MODELS else model)
-    engine = search_engine([model], task.target_dictionary, SearchOptions())
+    engine = SearchEngine([model], task.target_dictionary, SearchOptions())
     assert isinstance(engine.decoder, TransformerSteps if options in STOCK_MODELS else IncrementalSteps)
     own, stock = (each.decoder.layers[0].encoder_attn.k_proj.weight for each in (engine.decoder.model, model))
     assert own.data_ptr() == stock.data_ptr()  # no second copy

@@ -55,13 +55,13 @@ def test_device_is_read_once_per_batch():
     documents = SimpleNamespace(decoded_document=np.array([0, 0, 0, 1]))
     sample = batch(10, 5, 6, 7, 8)
     sample["net_input"]["layout"] = documents
-    decoder = Decoder(encoded=[], looks_back=True, remember=lambda *finished: None)
+    decoder = Decoder(encoded=[], looks_back=True, remember=lambda *done: None)
     queue = SentenceQueue(iter([sample]), decoder)
     waiting = queue.take(9)
     sample["id"] = sample["net_input"]["src_lengths"] = None
     found = [(one.number, one.source_tokens) for one in waiting]
     while waiting:
-        queue.finished(waiting[:1], [])
+        queue.finished(waiting[0].batch, waiting[:1])
         waiting = [*waiting[1:], *queue.take(9)]
         found += [(one.number, one.source_tokens) for one in waiting if (one.number, one.source_tokens) not in found]
     assert sorted(found) == [(10, 5), (11, 6), (12, 7), (13, 8)]

@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from docnmt_fairseq.search.build_engine import search_engine
+from docnmt_fairseq.search.engine import SearchEngine
 from docnmt_fairseq.search.options import SearchOptions
 from tests.support.architectures import ARCHITECTURES, begun
 from tests.support.counted_device import counted
@@ -28,7 +28,7 @@ def test_step_reads_once(name, options, data_bin):
     with device() as there:
         begun(model, 0.4).eval().to(there)
         sample = moved(dataset.collater([dataset[number] for number in range(len(dataset))]), there)
-        engine = search_engine([model], task.target_dictionary, wanted)
+        engine = SearchEngine([model], task.target_dictionary, wanted)
         with counted() as count:
             found = list(engine.run(iter([sample])))
     assert {len(hypotheses[0]["tokens"]) for _, hypotheses in found} == {19}

@@ -1,15 +1,15 @@
 """Options of ``document_rnn``."""
 
 from dataclasses import dataclass
-from typing import Iterator, Tuple
+from typing import Iterator
 
 from omegaconf import II
 
 from docnmt_fairseq import multisource, recurrent  # noqa: F401  (registers cells, scores and combinations)
 from docnmt_fairseq.errors import refuse
-from docnmt_fairseq.models.extra_sources import SourceOptions, extra_specs
-from docnmt_fairseq.models.options import AlternatingOptions, TrainedViewOptions, flat_options
-from docnmt_fairseq.multisource.base import ATTENTION_COMBINATIONS, CONTEXTS, CombinationConfig
+from docnmt_fairseq.models.extra_sources import ExtraSourceOptions, attended_names
+from docnmt_fairseq.models.options import AlternatingOptions, TokenEmbeddingOptions, TrainedViewOptions, flat_options
+from docnmt_fairseq.multisource.base import ATTENTION_COMBINATIONS, CONTEXTS
 from docnmt_fairseq.multisource.scores import ATTENTION_SCORES
 from docnmt_fairseq.options import option, problems_of
 from docnmt_fairseq.recurrent.attentive import ATTENDING_STATES, DECODER_CELLS, QUERIES, plain_cell
@@ -18,7 +18,7 @@ from docnmt_fairseq.recurrent.layers import DEEP_OUTPUTS, SUMMARIES
 
 
 @dataclass
-class DocumentRNNOptions(TrainedViewOptions, SourceOptions, AlternatingOptions):
+class DocumentRNNOptions(TrainedViewOptions, ExtraSourceOptions, TokenEmbeddingOptions, AlternatingOptions):
     """Sizes, regularisation, cells and attention."""
 
     dropout: float = option(
@@ -83,24 +83,6 @@ class DocumentRNNOptions(TrainedViewOptions, SourceOptions, AlternatingOptions):
 DocumentRNNConfig = flat_options("DocumentRNNConfig", __name__, [DocumentRNNOptions])
 
 
-def combination_config(cfg: DocumentRNNOptions, source_dims: Tuple[int, ...]) -> CombinationConfig:
-    """Configuration of the decoder's attention to sources of these widths."""
-    return CombinationConfig(
-        query_dim=cfg.decoder_hidden_size,
-        source_dims=source_dims,
-        output_dim=cfg.context_vector_dim or source_dims[0],
-        combination_attention=cfg.combination_attention,
-        score_dim=cfg.attention_dim,
-        heads=cfg.decoder_attention_heads,
-        dropout=cfg.attention_dropout,
-        share_combination_projections=cfg.share_combination_projections,
-        attention_sentinel=cfg.attention_sentinel,
-        evidence_dim=cfg.decoder_embed_dim + cfg.decoder_hidden_size if cfg.attention_sentinel else 0,
-        chi_dim=cfg.chi_embed_dim,
-        concatenated_contexts=str(cfg.concatenated_contexts),
-    )
-
-
 def check(cfg: DocumentRNNOptions) -> None:
     """Checks values and combinations of options.
 
@@ -118,5 +100,5 @@ def _problems(cfg: DocumentRNNOptions) -> Iterator[str]:
         yield f"--decoder-out-embed-dim {out}: must be --decoder-embed-dim {embed} with shared embeddings"
     if str(cfg.attention_query) == "cell" and RECURRENT_CELLS[plain_cell(cfg.decoder_cell)].parts < 2:
         yield f"--attention-query cell: {cfg.decoder_cell} has no cell state; use lstm or ca-rnn"
-    if cfg.chi_embed_dim and extra_specs(cfg):
+    if cfg.chi_embed_dim and len(attended_names(cfg)) > 1:
         yield "--chi-embed-dim: not with --extra-sources"

@@ -15,8 +15,9 @@ from docnmt_fairseq.batch.sources import OfSentence, PaddedRows, SourceKey, Targ
 from docnmt_fairseq.layers.base import ModulesOf, projection
 from docnmt_fairseq.layers.capture import SourceShares, joined, observer
 from docnmt_fairseq.models.encoder_outputs import EncoderOut, EncoderOutputs
-from docnmt_fairseq.models.rnn.config import DocumentRNNOptions, combination_config
-from docnmt_fairseq.multisource.base import ATTENTION_COMBINATIONS
+from docnmt_fairseq.models.extra_sources import attended_names
+from docnmt_fairseq.models.rnn.config import DocumentRNNOptions
+from docnmt_fairseq.multisource.base import ATTENTION_COMBINATIONS, CombinationConfig
 from docnmt_fairseq.multisource.packed import lookup, padded_sources
 from docnmt_fairseq.recurrent.attentive import attentive_cell, plain_cell
 from docnmt_fairseq.recurrent.cells import RECURRENT_CELLS, State, StepOrder, StepsOfTargets
@@ -24,19 +25,7 @@ from docnmt_fairseq.recurrent.layers import DeepOutput, summary
 
 STEP_PRICE = 1000.0  # cost of a step of an additional group, in (target token, source state) pairs
 
-Attended = Tuple[Tensor, Tensor, Tensor]  # s_i [·, d], c_i [·, d_c] and shares [·, K] of the attending layer
 IncrementalState = Dict[str, Dict[str, Optional[Tensor]]]
-
-
-def decoding_groups(targets: np.ndarray, keys: np.ndarray) -> List[np.ndarray]:
-    """Groups of rows with similar numbers of keys, which are padded together; targets are not padded.
-
-    Args:
-        targets: [S] number of target tokens of each row.
-        keys: [S] number of source states that each row sees.
-    """
-    pairs = np.arange(int(keys.max(initial=0)) + 1) * float(targets.mean())
-    return cheapest_groups(keys, pairs, STEP_PRICE * float(targets.max()))
 
 
 @dataclass(frozen=True)
@@ -59,9 +48,11 @@ class Decoding(TargetsAndSources[DecodingPlan]):
     """Plan key of step-by-step decoding of a batch."""
 
     def make(self, layout: DocumentLayout) -> DecodingPlan:
-        """See :class:`PlanKey`."""
+        """The plan: sentences with similar numbers of states are padded together; targets are not padded."""
         targets, sources = layout.target_tokens, [layout.plan(source) for source in self.sources]
-        groups = decoding_groups(targets.lengths, np.sum([source.lengths for source in sources], axis=0))
+        states = np.sum([source.lengths for source in sources], axis=0)  # that each sentence sees
+        pairs = np.arange(int(states.max(initial=0)) + 1) * float(targets.lengths.mean())
+        groups = cheapest_groups(states, pairs, STEP_PRICE * float(targets.lengths.max()))
         orders = [StepOrder(targets, rows) for rows in groups]
         keys = [[PaddedRows(*map(layout.index, source.block(order.rows))) for source in sources] for order in orders]
         return DecodingPlan(orders, keys, torch.cat([order.items for order in orders]).argsort())
@@ -76,7 +67,6 @@ class RecurrentDecoder(FairseqIncrementalDecoder):
         embed: target embeddings.
         source_dims: widths of the states of every source, the main one first.
         extra_rows: keys of the plans that map decoded sentences to the states of each extra source.
-        names: names of the shares of attention: the sources, perhaps a sentinel.
     """
 
     def __init__(
@@ -86,18 +76,32 @@ class RecurrentDecoder(FairseqIncrementalDecoder):
         embed: nn.Embedding,
         source_dims: Tuple[int, ...],
         extra_rows: List[SourceKey],
-        names: Tuple[str, ...],
     ):
         super().__init__(dictionary)
-        self.decoding, self.names = Decoding((OfSentence(), *extra_rows)), names
+        self.decoding = Decoding((OfSentence(), *extra_rows))
+        self.names = attended_names(cfg, cfg.attention_sentinel)
         self.embed_tokens = embed
         self.padding_idx = embed.padding_idx
         self.max_target_positions = cfg.max_target_positions
         self.dropout = nn.Dropout(cfg.dropout)
         self.initial_from, self.with_evidence = str(cfg.initial_state), cfg.attention_sentinel
         input_dim, state_dim = cfg.decoder_embed_dim, cfg.decoder_hidden_size
-        combination = combination_config(cfg, source_dims)
-        self.attention = ATTENTION_COMBINATIONS[cfg.attention_combination](combination)
+        self.attention = ATTENTION_COMBINATIONS[cfg.attention_combination](
+            CombinationConfig(
+                query_dim=state_dim,
+                source_dims=source_dims,
+                output_dim=cfg.context_vector_dim or source_dims[0],
+                combination_attention=cfg.combination_attention,
+                score_dim=cfg.attention_dim,
+                heads=cfg.decoder_attention_heads,
+                dropout=cfg.attention_dropout,
+                share_combination_projections=cfg.share_combination_projections,
+                attention_sentinel=cfg.attention_sentinel,
+                evidence_dim=input_dim + state_dim if cfg.attention_sentinel else 0,
+                chi_dim=cfg.chi_embed_dim,
+                concatenated_contexts=str(cfg.concatenated_contexts),
+            )
+        )
         context_dim = self.attention.output_dim
         place = (str(cfg.attend_with), str(cfg.attention_query))
         self.attending = attentive_cell(cfg.decoder_cell, input_dim, context_dim, state_dim, *place)
@@ -130,7 +134,7 @@ class RecurrentDecoder(FairseqIncrementalDecoder):
         """Initial states s_0 = tanh(W h̄ + b) [S, w] of all layers, and projected sources [M_k, w_k]."""
         main = sources.by_source[0]
         of_sentence = summary(main.states[:, : self.source_dim], sources.layout.decoded_tokens, self.initial_from)
-        projected = self.attention.project_sources(sources.all_states(self.names))
+        projected = self.attention.project_sources(sources.all_states)
         initial = torch.tanh(self.bridge(of_sentence))
         carried = self.attending.carried
         if carried:  # last part of the state of the first layer, which attends
@@ -166,8 +170,8 @@ class RecurrentDecoder(FairseqIncrementalDecoder):
 
     def attend_rows(
         self, y: Tensor, sizes: List[int], state: State, projected: List[Tensor], paddings: List[Tensor]
-    ) -> Attended:
-        """Outputs of the attending layer at all steps, in step order.
+    ) -> Tuple[Tensor, Tensor, Tensor]:
+        """States [N_t, d], contexts [N_t, d_c] and shares [N_t, K] of the attending layer at all steps, in step order.
 
         Args:
             y: [N_t, d_y] tokens in step order.
@@ -213,7 +217,7 @@ class RecurrentDecoder(FairseqIncrementalDecoder):
         observe = observer(self)
         if observe is not None:
             observe(SourceShares(self.names, shares.detach()))
-        return self.finish(s, y, c, features_only), {"attn": [None], "inner_states": []}
+        return self.finish(s, y, c, features_only)
 
     def forward(
         self,
@@ -258,12 +262,13 @@ class RecurrentDecoder(FairseqIncrementalDecoder):
             state = torch.cat([part for of_layer in states for part in of_layer], dim=1)
             self.set_incremental_state(incremental_state, "state", {"state": state})
         s, c = (torch.stack(of_steps, dim=1) for of_steps in zip(*outputs))
-        return self.finish(s, y, c, features_only), {"attn": [None], "inner_states": []}
+        return self.finish(s, y, c, features_only)
 
-    def finish(self, s: Tensor, y: Tensor, c: Tensor, features_only: bool) -> Tensor:
-        """Features [..., decoder_out_embed_dim], or logits [..., V]."""
+    def finish(self, s: Tensor, y: Tensor, c: Tensor, features_only: bool) -> Tuple[Tensor, Dict[str, Any]]:
+        """Features [..., decoder_out_embed_dim], or logits [..., V], and extras."""
         features = self.dropout(self.deep_output(s, y, c))
-        return features if features_only else self.output_layer(features)
+        output = features if features_only else self.output_layer(features)
+        return output, {"attn": [None], "inner_states": []}
 
     def output_layer(self, features: Tensor) -> Tensor:
         """Logits [..., V]."""

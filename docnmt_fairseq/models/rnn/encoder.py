@@ -11,9 +11,9 @@ from torch import Tensor, nn
 from docnmt_fairseq.batch.layout import DocumentLayout, PlanKey
 from docnmt_fairseq.ca_layers.embeddings import ChiEmbedding
 from docnmt_fairseq.data.extra_sources import ExtraSourceBatch, ExtraSourceInput
-from docnmt_fairseq.models.base import DocumentEncoder, right_padded_with_layout
-from docnmt_fairseq.models.encoder_outputs import ENCODER_OUTPUTS, EncoderOut, EncoderOutputs
-from docnmt_fairseq.models.extra_sources import ExtraSources, MainEncoder, SourceEncoder, source_encoder
+from docnmt_fairseq.models.base import DocumentEncoder
+from docnmt_fairseq.models.encoder_outputs import EncoderOutputs
+from docnmt_fairseq.models.extra_sources import ExtraSources, SourceEncoder
 from docnmt_fairseq.models.rnn.config import DocumentRNNOptions
 from docnmt_fairseq.recurrent.layers import BidirectionalLayers
 
@@ -35,14 +35,13 @@ class SeparateRecurrentEncoder(SourceEncoder):
         self.layers = BidirectionalLayers(cfg.encoder_cell, *sizes)
 
     def plans(self, main: Iterable[PlanKey[Any]]) -> Iterator[PlanKey[Any]]:
-        """See :class:`SourceEncoder`."""
+        """Plans of the layers."""
         return iter(self.layers.plans())
 
-    def forward(self, values: Tensor, layout: Optional[DocumentLayout], main: MainEncoder) -> Tensor:
-        """See :class:`SourceEncoder`."""
+    def forward(self, values: Tensor, layout: Optional[DocumentLayout], main: DocumentEncoder) -> Tensor:
+        """States [M, d] of tokens [M]."""
         assert layout is not None
-        embed_tokens = main.embed_tokens if self.embed_tokens is None else self.embed_tokens
-        return self.layers(self.dropout(embed_tokens(values)), layout)
+        return self.layers(self.dropout((self.embed_tokens or main.embed_tokens)(values)), layout)
 
 
 class RecurrentEncoder(DocumentEncoder, FairseqEncoder):
@@ -73,9 +72,10 @@ class RecurrentEncoder(DocumentEncoder, FairseqEncoder):
         self.output_dim = self.layers.output_dim
         symbols, padding = len(dictionary), self.padding_idx
         self.for_chi = ChiEmbedding(symbols, cfg.chi_embed_dim, padding) if cfg.chi_embed_dim else None
-        widths = (cfg.encoder_embed_dim, self.output_dim)
-        make = partial(source_encoder, cfg, dictionary, widths, cfg.dropout, partial(SeparateRecurrentEncoder, cfg))
-        self.extra_sources = ExtraSources(inputs, make, cfg.seed) if inputs else None
+        self.extra_sources = None
+        if inputs:
+            make_separate = partial(SeparateRecurrentEncoder, cfg)
+            self.extra_sources = ExtraSources(cfg, inputs, dictionary, self.output_dim, make_separate)
 
     def plans(self) -> Iterator[PlanKey[Any]]:
         """Plans that :meth:`encode` uses."""
@@ -86,42 +86,14 @@ class RecurrentEncoder(DocumentEncoder, FairseqEncoder):
     def encode_tokens(
         self, tokens: Tensor, layout: DocumentLayout, embed_tokens: Optional[nn.Embedding] = None
     ) -> Tensor:
-        """See :class:`DocumentEncoder`; with ``--chi-embed-dim``, the embeddings for χ are appended to the states."""
+        """Packed states [N, d] of packed tokens [N]; the embeddings for χ, if separate, are appended."""
         states = self.layers(self.dropout((embed_tokens or self.embed_tokens)(tokens)), layout)
         return states if self.for_chi is None else torch.cat([states, self.for_chi(tokens).to(states.dtype)], dim=-1)
 
     def encode(
         self, src_tokens: Tensor, layout: DocumentLayout, extra_sources: Sequence[Optional[ExtraSourceBatch]] = ()
     ) -> EncoderOutputs:
-        """See :class:`DocumentEncoder`; without extra sources, context-only sentences are skipped."""
+        """States of all sources; without extra sources, context-only sentences are skipped."""
         if self.extra_sources is None and layout.decoded is not None:
             layout = layout.without_context()
         return super().encode(src_tokens, layout, extra_sources)
-
-    def forward(
-        self,
-        src_tokens: Tensor,
-        src_lengths: Optional[Tensor] = None,
-        layout: Optional[DocumentLayout] = None,
-        extra_sources: Sequence[Optional[ExtraSourceBatch]] = (),
-        **unused: Any,
-    ) -> EncoderOut:
-        """Encoder output for decoding, with an :class:`EncoderOutputs`.
-
-        Args:
-            src_tokens: [S, m], padded on either side; without a layout, sentences are independent.
-            src_lengths: unused, for fairseq's callers.
-            layout: the batch.
-            extra_sources: see :meth:`encode`.
-            unused: arguments of other models.
-        """
-        src_tokens, layout = right_padded_with_layout(src_tokens, layout, self.padding_idx, self.plans)
-        return {ENCODER_OUTPUTS: [self.encode(src_tokens, layout, extra_sources)]}
-
-    def reorder_encoder_out(self, encoder_out: EncoderOut, new_order: Tensor) -> EncoderOut:
-        """Encoder output for the rows ``new_order`` [B]; the hypotheses of a sentence share it."""
-        return {ENCODER_OUTPUTS: [EncoderOutputs.of(encoder_out).reordered(new_order)[0]]}
-
-    def max_positions(self) -> int:
-        """Maximum source length, in tokens."""
-        return self.max_source_positions

@@ -1,18 +1,14 @@
 """``document_rnn``: recurrent encoder and decoder with attention, and its named architectures."""
 
 from argparse import Namespace
-from typing import Any, Dict, Optional, Sequence, Tuple
+from typing import Any, Dict, Tuple
 
 from fairseq.models import FairseqEncoderDecoderModel, register_model, register_model_architecture
 from fairseq.tasks import FairseqTask
-from torch import Tensor
 
-from docnmt_fairseq.batch.layout import DocumentLayout
-from docnmt_fairseq.data.extra_sources import ExtraSourceBatch
-from docnmt_fairseq.models.base import DocumentModel, NetOutput, right_padded_with_layout
-from docnmt_fairseq.models.embeddings import source_and_target_embeddings
-from docnmt_fairseq.models.extra_sources import attended_names, extra_inputs
-from docnmt_fairseq.models.options import alternate_updates
+from docnmt_fairseq.models.base import DocumentModel
+from docnmt_fairseq.models.extra_sources import extra_inputs
+from docnmt_fairseq.models.options import alternate_updates, source_and_target_embeddings
 from docnmt_fairseq.models.rnn.config import DocumentRNNConfig, check
 from docnmt_fairseq.models.rnn.decoder import RecurrentDecoder
 from docnmt_fairseq.models.rnn.encoder import RecurrentEncoder
@@ -34,36 +30,11 @@ class DocumentRNN(DocumentModel, FairseqEncoderDecoderModel):
         inputs = extra_inputs(cfg, task)
         encoder = RecurrentEncoder(cfg, task.source_dictionary, of_source, inputs)
         extra_rows = [] if encoder.extra_sources is None else encoder.extra_sources.rows
-        names = attended_names(cfg, cfg.attention_sentinel)
         source_dims = (encoder.output_dim,) * (1 + len(inputs))
-        decoder = RecurrentDecoder(cfg, task.target_dictionary, of_target, source_dims, extra_rows, names)
+        decoder = RecurrentDecoder(cfg, task.target_dictionary, of_target, source_dims, extra_rows)
         model = cls(encoder, decoder)
         alternate_updates(model, cfg)
         return model
-
-    def forward(
-        self,
-        src_tokens: Tensor,
-        src_lengths: Optional[Tensor],
-        prev_output_tokens: Tensor,
-        layout: Optional[DocumentLayout] = None,
-        features_only: bool = False,
-        extra_sources: Sequence[Optional[ExtraSourceBatch]] = (),
-        **unused: Any,
-    ) -> NetOutput:
-        """Logits and extras: in training packed [target tokens, V] (see :meth:`get_targets`), else [S, m_t, V].
-
-        Args:
-            src_tokens: [S, m] decoded sentences.
-            src_lengths: unused, for fairseq's callers.
-            prev_output_tokens: right-padded [S, m_t].
-            layout: the batch; None: sentences are independent.
-            features_only: omit the output projection.
-            extra_sources: see :meth:`RecurrentEncoder.encode`.
-            unused: arguments of other models.
-        """
-        src_tokens, layout = right_padded_with_layout(src_tokens, layout, self.encoder.padding_idx, self.plans)
-        return self.encode_and_decode(src_tokens, layout, prev_output_tokens, extra_sources, features_only)
 
 
 SIZES: Dict[str, Dict[str, Any]] = {  # of both sides: embeddings, states, attention

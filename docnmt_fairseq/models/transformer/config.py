@@ -1,18 +1,21 @@
-"""Options of ``document_transformer`` and their checks."""
+"""Options of ``document_transformer``, their checks, and what they define in encoder and decoder layers."""
 
 from dataclasses import dataclass
 from typing import Dict, Iterator, List, Optional, Set
 
+import torch.nn.functional as F
 from fairseq import utils
+from fairseq.modules.fairseq_dropout import FairseqDropout
 from omegaconf import II
+from torch import nn
 
 from docnmt_fairseq import context  # noqa: F401  (registers the mechanisms)
 from docnmt_fairseq.context.base import CONTEXT_MECHANISMS, DECODER_MECHANISMS, PLACEMENTS, TARGET_MECHANISMS
 from docnmt_fairseq.errors import refuse
-from docnmt_fairseq.layers.base import FEED_FORWARDS
+from docnmt_fairseq.layers.base import FEED_FORWARDS, FeedForward, LayerConfig
 from docnmt_fairseq.layers.positions import FAIRSEQ, KINDS, SINUSOIDS, WORD_SCOPES
-from docnmt_fairseq.models.extra_sources import SourceOptions, source_names
-from docnmt_fairseq.models.options import AlternatingOptions, TrainedViewOptions, flat_options
+from docnmt_fairseq.models.extra_sources import ExtraSourceOptions, attended_names
+from docnmt_fairseq.models.options import AlternatingOptions, TokenEmbeddingOptions, TrainedViewOptions, flat_options
 from docnmt_fairseq.models.transformer.lora import LoRAOptions
 from docnmt_fairseq.multisource.base import ATTENTION_COMBINATIONS
 from docnmt_fairseq.multisource.scores import ATTENTION_SCORES
@@ -20,16 +23,18 @@ from docnmt_fairseq.options import Choices, flag_of, option, options_of, plain, 
 
 DEFAULT_COMBINATION = "hierarchical"  # of several sources
 NONE = "none"
-EOS, PAD = DECODER_STARTS = ("eos", "pad")
 SWISH = "swish"  # which fairseq's list lacks
-ACTIVATIONS = (*utils.get_available_activation_fns(), SWISH)
 
 
 @dataclass
-class TransformerOptions(TrainedViewOptions, SourceOptions, AlternatingOptions):
+class TransformerOptions(TrainedViewOptions, ExtraSourceOptions, TokenEmbeddingOptions, AlternatingOptions):
     """Sizes and regularisation as in fairseq's Transformer, and positions."""
 
-    activation_fn: str = option("relu", "activation of the feed-forward", names=Choices(ACTIVATIONS))
+    activation_fn: str = option(
+        "relu",
+        "activation of the feed-forward",
+        names=Choices((*utils.get_available_activation_fns(), SWISH)),
+    )
     dropout: float = option(0.1, "dropout probability of sub-layer outputs and embeddings", minimum=0, maximum=1)
     attention_dropout: float = option(0.0, "dropout probability of attention weights", minimum=0, maximum=1)
     activation_dropout: float = option(0.0, "dropout probability inside the feed-forward", minimum=0, maximum=1)
@@ -66,8 +71,8 @@ class TransformerOptions(TrainedViewOptions, SourceOptions, AlternatingOptions):
         "from 0", names=Choices(SINUSOIDS),
     )  # fmt: skip
     decoder_start: str = option(
-        EOS, "symbol that the decoder starts with: end of sentence, or padding as in Marian",
-        names=Choices(DECODER_STARTS),
+        "eos", "symbol that the decoder starts with: end of sentence, or padding as in Marian",
+        names=Choices(("eos", "pad")),
     )  # fmt: skip
     output_bias: bool = option(False, "add a bias to the logits")
     sentence_positions: str = option("none", "positions of sentences in the document, from 0", names=Choices(KINDS))
@@ -172,6 +177,39 @@ DocumentTransformerConfig = flat_options(
 )
 
 
+def layer_config(cfg: DocumentTransformerOptions, side: str) -> LayerConfig:
+    """Configuration of a layer of the encoder or decoder."""
+    width, heads = getattr(cfg, f"{side}_embed_dim"), getattr(cfg, f"{side}_attention_heads")
+    activation = str(plain(cfg.activation_fn))
+    return LayerConfig(
+        embed_dim=width,
+        heads=heads,
+        head_dim=width // heads,
+        dropout=cfg.attention_dropout,
+        ffn_dim=getattr(cfg, f"{side}_ffn_embed_dim"),
+        activation=F.silu if activation == SWISH else utils.get_activation_fn(activation),
+        activation_dropout=cfg.activation_dropout,
+        residual_dropout=cfg.dropout,
+        seed=cfg.seed,
+    )
+
+
+def starts_at_identity(cfg: DocumentTransformerOptions) -> bool:
+    """True if added parts start without effect, i.e. training starts from the sentence-level model."""
+    return plain(cfg.context_init) == "zero"
+
+
+def feed_forward(cfg: DocumentTransformerOptions, side: str) -> nn.Module:
+    """Feed-forward of a layer of the encoder or decoder, with fairseq's dropout (``--retain-dropout``)."""
+    variant = FEED_FORWARDS[feed_forward_of(cfg, side)]
+    made = variant(layer_config(cfg, side), options_of(cfg, variant.Options))
+    for part in made.modules():
+        if isinstance(part, FeedForward):
+            name = f"Document{side.capitalize()}Layer"
+            part.activation_dropout = FairseqDropout(cfg.activation_dropout, module_name=name)
+    return made
+
+
 def feed_forward_of(cfg: DocumentTransformerOptions, side: str) -> str:
     """Name of the feed-forward of the encoder or decoder."""
     return str(plain(getattr(cfg, f"{side}_feed_forward") or cfg.feed_forward))
@@ -202,7 +240,7 @@ def decoder_context_layers(cfg: DocumentTransformerOptions) -> List[int]:
 
 def combination_name(cfg: DocumentTransformerOptions) -> Optional[str]:
     """Name of the decoder's attention combination; None: fairseq's attention."""
-    return cfg.attention_combination or (DEFAULT_COMBINATION if len(source_names(cfg)) > 1 else None)
+    return cfg.attention_combination or (DEFAULT_COMBINATION if len(attended_names(cfg)) > 1 else None)
 
 
 def mechanisms_of(cfg: DocumentTransformerOptions) -> Set[str]:

@@ -1,37 +1,229 @@
 """Transformer decoder: over packed target tokens in training and validation, over hypotheses during decoding."""
 
 import itertools
-from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
+from dataclasses import dataclass, replace
+from typing import Any, Callable, Dict, Iterator, List, Optional, Protocol, Sequence, Tuple, Union
 
 import torch
+import torch.nn.functional as F
 from fairseq.data import Dictionary
+from fairseq.incremental_decoding_utils import FairseqIncrementalState
 from fairseq.models.transformer import TransformerConfig, TransformerDecoderBase
 from fairseq.modules import LayerNorm
 from fairseq.modules.fairseq_dropout import FairseqDropout
 from torch import Tensor, nn
 
-from docnmt_fairseq.batch.layout import DocumentLayout, OfTargets, PlanKey, TargetsToSentences, WithinTargets
-from docnmt_fairseq.context.base import DecoderContextMechanism, TargetContextMechanism
-from docnmt_fairseq.layers.auxiliary_losses import recomputed
-from docnmt_fairseq.layers.base import ContextGate
-from docnmt_fairseq.layers.positions import FAIRSEQ, sinusoid
-from docnmt_fairseq.models.encoder_outputs import EncoderOut, EncoderOutputs, PreviousTargets
-from docnmt_fairseq.models.transformer.attention import IncrementalState, SourceAttention, TargetSelfAttention
-from docnmt_fairseq.models.transformer.config import (
-    EOS,
-    NONE,
-    PAD,
-    DocumentTransformerOptions,
-    decoder_context_layers,
+from docnmt_fairseq.batch.layout import (
+    DocumentLayout,
+    OfTargets,
+    PlanKey,
+    TargetsToSentences,
+    TargetsToSource,
+    WithinTargets,
 )
-from docnmt_fairseq.models.transformer.decoder_input import DecoderInput, PackedDecoderInput, PaddedDecoderInput
-from docnmt_fairseq.models.transformer.parts import (
-    decoder_context_mechanism,
+from docnmt_fairseq.batch.sources import SourceKey
+from docnmt_fairseq.context.base import (
+    DECODER_MECHANISMS,
+    TARGET_MECHANISMS,
+    DecoderContextMechanism,
+    TargetContextMechanism,
+)
+from docnmt_fairseq.layers.attention import MultiHeadAttention
+from docnmt_fairseq.layers.auxiliary_losses import recomputed
+from docnmt_fairseq.layers.base import ContextGate, LayerConfig
+from docnmt_fairseq.layers.positions import FAIRSEQ, sinusoid
+from docnmt_fairseq.layers.search_kernels import attend_hypotheses
+from docnmt_fairseq.models.encoder_outputs import EncoderOut, EncoderOutputs, PreviousTargets
+from docnmt_fairseq.models.transformer.combined_attention import CombinedAttention
+from docnmt_fairseq.models.transformer.config import (
+    NONE,
+    DocumentTransformerOptions,
+    combination_name,
+    decoder_context_layers,
     feed_forward,
     layer_config,
     starts_at_identity,
-    target_context_mechanism,
 )
+from docnmt_fairseq.options import options_of
+
+IncrementalState = Dict[str, Dict[str, Optional[Tensor]]]
+
+
+# --- Attention ---
+
+
+class FairseqAttention(MultiHeadAttention):
+    """Multi-head attention with the parameter order and, for the same seed, the initial values of fairseq's."""
+
+    def add_projections(self, embed_dim: int, source_dim: int) -> None:
+        """Creates the projections."""
+        self.k_proj = nn.Linear(source_dim, embed_dim)
+        self.v_proj = nn.Linear(source_dim, embed_dim)
+        self.q_proj = nn.Linear(embed_dim, embed_dim)
+        self.out_proj = nn.Linear(embed_dim, embed_dim)
+        gain = 2**-0.5 if source_dim == embed_dim else 1.0
+        for linear in (self.k_proj, self.v_proj, self.q_proj):
+            nn.init.xavier_uniform_(linear.weight, gain=gain)
+        nn.init.xavier_uniform_(self.out_proj.weight)
+        nn.init.zeros_(self.out_proj.bias)
+
+    def heads_first(self, x: Tensor) -> Tensor:
+        """[B, H, m, d/H] from [B, m, d]."""
+        return self.split_heads(x).transpose(1, 2)
+
+
+class TargetSelfAttention(FairseqIncrementalState, FairseqAttention):
+    """Causal self-attention of target tokens."""
+
+    # types of fairseq's methods
+    get_incremental_state: Callable[[IncrementalState, str], Optional[Dict[str, Tensor]]]
+    set_incremental_state: Callable[[IncrementalState, str, Dict[str, Tensor]], IncrementalState]
+
+    def attend_rows(self, x: Tensor, incremental_state: Optional[IncrementalState]) -> Tensor:
+        """Attention output [B, m, d].
+
+        Args:
+            x: [B, m, d] all tokens of each row; with an incremental state the last one, m = 1.
+            incremental_state: cached keys and values.
+        """
+        q, k, v = (self.heads_first(proj(x)) for proj in (self.q_proj, self.k_proj, self.v_proj))
+        if incremental_state is not None:
+            before = self.get_incremental_state(incremental_state, "before")
+            if before is not None:
+                k, v = torch.cat([before["k"], k], dim=2), torch.cat([before["v"], v], dim=2)
+            self.set_incremental_state(incremental_state, "before", {"k": k, "v": v})
+        dropout = self.dropout if self.training else 0.0
+        output = F.scaled_dot_product_attention(q, k, v, dropout_p=dropout, is_causal=incremental_state is None)
+        return self.out_proj(output.transpose(1, 2).flatten(2))
+
+    def reorder_incremental_state(self, incremental_state: IncrementalState, new_order: Tensor) -> IncrementalState:
+        """Selects the cache of the rows ``new_order``."""
+        before = self.get_incremental_state(incremental_state, "before")
+        if before is not None:
+            moved = {name: part.index_select(0, new_order) for name, part in before.items()}
+            self.set_incremental_state(incremental_state, "before", moved)
+        return incremental_state
+
+
+class SingleSourceAttention(FairseqAttention):
+    """fairseq's encoder-decoder attention to the tokens of the source sentence."""
+
+    def plans(self) -> Iterator[PlanKey[Any]]:
+        """Plans that :meth:`attend_packed` uses."""
+        yield TargetsToSource()
+
+    def attend_packed(self, x: Tensor, sources: EncoderOutputs) -> Tensor:
+        """Attention output [N_t, d] of packed target tokens x [N_t, d]."""
+        return self.attend(x, sources.by_source[0].states, sources.layout.plan(TargetsToSource()))
+
+    def project_sources(self, sources: EncoderOutputs) -> List[Tensor]:
+        """Input of :meth:`attend_hypotheses`, once per sentence: keys and values [S, H, n, d/H], mask [S, 1, n, 1].
+
+        Zeros may be appended to the n states: their masks are False.
+        """
+        states, padding = sources.by_source[0].padded(sources.layout, sources.taken)
+        sides = (self.heads_first(proj(states)).contiguous() for proj in (self.k_proj, self.v_proj))
+        return [*sides, ~padding[:, None, :, None]]
+
+    def attend_hypotheses(
+        self, x: Tensor, projected: List[Tensor], weights: bool = False
+    ) -> Tuple[Tensor, Optional[Tensor]]:
+        """Attention output of hypotheses, [S, b, d], and the weights of the source tokens if wanted, [S, H, b, n].
+
+        Args:
+            x: [S, b, d] b tokens of hypotheses of each sentence.
+            projected: result of :meth:`project_sources`.
+            weights: return weights.
+        """
+        k, v, seen = projected
+        q = self.split_heads(self.q_proj(x))
+        if not weights:
+            return self.out_proj(attend_hypotheses(q, k, v, seen[:, 0].transpose(1, 2))), None
+        scores = (q.transpose(1, 2) / q.size(-1) ** 0.5) @ k.transpose(-1, -2)
+        shares = scores.masked_fill(~seen.transpose(-1, -2), -torch.inf).softmax(-1)
+        return self.out_proj((shares @ v).transpose(1, 2).flatten(2)), shares
+
+
+SourceAttention = Union[SingleSourceAttention, CombinedAttention]
+
+
+# --- Arrangements of target tokens ---
+
+
+class DecoderInput(Protocol):
+    """Contract: computes the attentions of a decoder layer for target tokens x in one arrangement."""
+
+    def self_attention(self, attention: TargetSelfAttention, x: Tensor) -> Tensor:
+        """Attention of x to the previous target tokens, of the shape of x."""
+
+    def source_attention(self, attention: SourceAttention, x: Tensor, weights: bool) -> Tuple[Tensor, Optional[Tensor]]:
+        """Attention of x to the sources, of the shape of x, and its weights if wanted and available."""
+
+    def context(self, mechanism: DecoderContextMechanism, x: Tensor) -> Tensor:
+        """Context of x from the source document, of the shape of x."""
+
+
+@dataclass(frozen=True)
+class PackedDecoderInput:
+    """Teacher forcing: all target tokens of a batch, [N_t, d] without padding."""
+
+    sources: EncoderOutputs
+
+    def self_attention(self, attention: TargetSelfAttention, x: Tensor) -> Tensor:
+        """[N_t, d] from x [N_t, d]."""
+        return attention.attend(x, x, self.sources.layout.plan(WithinTargets()))
+
+    def source_attention(self, attention: SourceAttention, x: Tensor, weights: bool) -> Tuple[Tensor, Optional[Tensor]]:
+        """[N_t, d] from x [N_t, d], without weights."""
+        return attention.attend_packed(x, self.sources), None
+
+    def context(self, mechanism: DecoderContextMechanism, x: Tensor) -> Tensor:
+        """[N_t, d] from x [N_t, d]."""
+        layout = self.sources.layout
+        projected = mechanism.project(self.sources.states, layout)
+        return mechanism.attend(x, projected, layout.plan(TargetsToSentences()))
+
+
+@dataclass(frozen=True)
+class PaddedDecoderInput:
+    """Decoding: rows [B, m, d], the same number for each remaining sentence, optionally with an incremental state."""
+
+    sources: EncoderOutputs
+    incremental_state: Optional[IncrementalState] = None
+
+    def self_attention(self, attention: TargetSelfAttention, x: Tensor) -> Tensor:
+        """[B, m, d] from x [B, m, d]."""
+        return attention.attend_rows(x, self.incremental_state)
+
+    def source_attention(self, attention: SourceAttention, x: Tensor, weights: bool) -> Tuple[Tensor, Optional[Tensor]]:
+        """[B, m, d] from x [B, m, d], and weights [H, B, m, n]."""
+        by_sentence = x.reshape(self.sources.left, -1, x.size(-1))  # [S', b · m, d]
+        keys = self.sources.per_sentence(attention, lambda: attention.project_sources(self.sources))
+        y, shares = attention.attend_hypotheses(by_sentence, keys, weights)
+        if shares is not None:
+            shares = shares.transpose(0, 1).unflatten(2, (-1, x.size(1))).flatten(1, 2)
+        return y.view_as(x), shares
+
+    def context(self, mechanism: DecoderContextMechanism, x: Tensor) -> Tensor:
+        """[B, m, d] from x [B, m, d]."""
+        sources, layout = self.sources, self.sources.layout
+        projected = sources.per_batch(mechanism, lambda: mechanism.project(sources.states, layout))
+        mask = sources.row_document()[:, None] == layout.sentences.item_row  # [B, R]
+        y = mechanism.attend_masked(x.flatten(0, 1), projected, mask.repeat_interleave(x.size(1), 0))
+        return y.view_as(x)
+
+
+# --- Decoder ---
+
+
+def context_layer_config(cfg: DocumentTransformerOptions) -> LayerConfig:
+    """Configuration for context mechanisms in the decoder."""
+    return replace(
+        layer_config(cfg, "decoder"),
+        source_dim=cfg.encoder_embed_dim,
+        source_heads=cfg.encoder_attention_heads,
+        zero_init=starts_at_identity(cfg),
+    )
 
 
 class DocumentDecoderLayer(nn.Module):
@@ -39,29 +231,33 @@ class DocumentDecoderLayer(nn.Module):
 
     Args:
         cfg: options of the model.
-        source_attention: builds the attention to the sources.
+        extra_rows: keys of the plans that map decoded sentences to the states of each extra source.
         context: context mechanism; None: a sentence-level layer.
     """
 
     def __init__(
         self,
         cfg: DocumentTransformerOptions,
-        source_attention: Callable[[], SourceAttention],
-        context: Optional[DecoderContextMechanism] = None,
+        extra_rows: Sequence[SourceKey],
+        context: Optional[DecoderContextMechanism],
     ):
         super().__init__()
-        layer = layer_config(cfg, "decoder")
+        width, heads, dropout = cfg.decoder_embed_dim, cfg.decoder_attention_heads, cfg.attention_dropout
         self.normalize_before = cfg.decoder_normalize_before
         self.dropout_module = FairseqDropout(cfg.dropout, module_name=type(self).__name__)
-        self.self_attn = TargetSelfAttention(layer.embed_dim, layer.heads, layer.dropout)
-        self.self_attn_layer_norm = LayerNorm(layer.embed_dim)
-        self.encoder_attn = source_attention()
-        self.encoder_attn_layer_norm = LayerNorm(layer.embed_dim)
+        self.self_attn = TargetSelfAttention(width, heads, dropout)
+        self.self_attn_layer_norm = LayerNorm(width)
+        self.encoder_attn: SourceAttention
+        if combination_name(cfg) is None:
+            self.encoder_attn = SingleSourceAttention(width, heads, dropout, cfg.encoder_embed_dim)
+        else:
+            self.encoder_attn = CombinedAttention(cfg, extra_rows)
+        self.encoder_attn_layer_norm = LayerNorm(width)
         self.feed_forward = feed_forward(cfg, "decoder")
-        self.final_layer_norm = LayerNorm(layer.embed_dim)
+        self.final_layer_norm = LayerNorm(width)
         self.context = context
         if context is not None:
-            self.context_layer_norm = nn.LayerNorm(layer.embed_dim)
+            self.context_layer_norm = nn.LayerNorm(width)
 
     def forward(self, x: Tensor, targets: DecoderInput, weights: bool = False) -> Tuple[Tensor, Optional[Tensor]]:
         """States of the shape of x, and the weights of source tokens if wanted and available.
@@ -71,24 +267,23 @@ class DocumentDecoderLayer(nn.Module):
             targets: computes the attentions.
             weights: return weights.
         """
-        x = self.sub_layer(x, self.self_attn_layer_norm, lambda y: targets.self_attention(self.self_attn, y))
-        seen: List[Optional[Tensor]] = []
-
-        def attend_to_sources(y: Tensor) -> Tensor:
-            output, shares = targets.source_attention(self.encoder_attn, y, weights)
-            seen.append(shares)
-            return output
-
-        x = self.sub_layer(x, self.encoder_attn_layer_norm, attend_to_sources)
-        x = self.sub_layer(x, self.final_layer_norm, self.feed_forward)
+        y = targets.self_attention(self.self_attn, self.enter(x, self.self_attn_layer_norm))
+        x = self.leave(x, y, self.self_attn_layer_norm)
+        y, shares = targets.source_attention(self.encoder_attn, self.enter(x, self.encoder_attn_layer_norm), weights)
+        x = self.leave(x, y, self.encoder_attn_layer_norm)
+        x = self.leave(x, self.feed_forward(self.enter(x, self.final_layer_norm)), self.final_layer_norm)
         if self.context is not None:
             # Pre-norm in post-norm models, too, so that the sub-layer can start as the identity.
             x = x + self.dropout_module(targets.context(self.context, self.context_layer_norm(x)))
-        return x, seen[0]
+        return x, shares
 
-    def sub_layer(self, x: Tensor, norm: nn.Module, function: Callable[[Tensor], Tensor]) -> Tensor:
-        """x + dropout(function(x)), with pre-norm or post-norm."""
-        x = x + self.dropout_module(function(norm(x) if self.normalize_before else x))
+    def enter(self, x: Tensor, norm: nn.Module) -> Tensor:
+        """Input of a sub-layer: x, normalised in pre-norm models."""
+        return norm(x) if self.normalize_before else x
+
+    def leave(self, x: Tensor, y: Tensor, norm: nn.Module) -> Tensor:
+        """Residual x + dropout(y) of a sub-layer's output y, normalised in post-norm models."""
+        x = x + self.dropout_module(y)
         return x if self.normalize_before else norm(x)
 
 
@@ -124,7 +319,9 @@ class TargetContext(nn.Module):
 
     def __init__(self, cfg: DocumentTransformerOptions):
         super().__init__()
-        self.mechanism = target_context_mechanism(cfg)
+        mechanism = TARGET_MECHANISMS[cfg.target_context_attention]
+        options = replace(options_of(cfg, mechanism.Options), context_selection="previous")  # as in decoding
+        self.mechanism = mechanism(context_layer_config(cfg), options)
         self.gate = ContextGate(cfg.decoder_embed_dim, starts_at_identity(cfg))
 
     @property
@@ -158,7 +355,7 @@ class DocumentTransformerDecoder(TransformerDecoderBase):
         cfg: options of the model.
         dictionary: target dictionary.
         embed: target embeddings.
-        make_source_attention: builds the attention of a layer to the sources.
+        extra_rows: keys of the plans that map decoded sentences to the states of each extra source.
     """
 
     def __init__(
@@ -167,22 +364,23 @@ class DocumentTransformerDecoder(TransformerDecoderBase):
         cfg: DocumentTransformerOptions,
         dictionary: Dictionary,
         embed: nn.Embedding,
-        make_source_attention: Callable[[], SourceAttention],
+        extra_rows: Sequence[SourceKey],
     ):
-        self.document_cfg = cfg
-        self.make_source_attention = make_source_attention
+        self.document_cfg, self.extra_rows = cfg, extra_rows
         self.layer_numbers = itertools.count()
         super().__init__(fairseq_cfg, dictionary, embed)
         if not cfg.decoder_learned_pos and cfg.sinusoids != FAIRSEQ:
             self.embed_positions: Any = TargetSinusoids(cfg.decoder_embed_dim, str(cfg.sinusoids))
-        self.start = {EOS: dictionary.eos(), PAD: dictionary.pad()}[str(cfg.decoder_start)]
+        self.start = dictionary.pad() if str(cfg.decoder_start) == "pad" else dictionary.eos()
         self.target_context = None if cfg.target_context_attention == NONE else TargetContext(cfg)
 
-    def build_decoder_layer(self, cfg: TransformerConfig, no_encoder_attn: bool = False) -> nn.Module:
+    def build_decoder_layer(self, fairseq_cfg: TransformerConfig, no_encoder_attn: bool = False) -> nn.Module:
         """Builds the next layer; called by fairseq."""
-        with_context = next(self.layer_numbers) in decoder_context_layers(self.document_cfg)
-        context = decoder_context_mechanism(self.document_cfg) if with_context else None
-        return DocumentDecoderLayer(self.document_cfg, self.make_source_attention, context)
+        cfg, context = self.document_cfg, None
+        if next(self.layer_numbers) in decoder_context_layers(cfg):
+            mechanism = DECODER_MECHANISMS[cfg.decoder_context_attention]
+            context = mechanism(context_layer_config(cfg), options_of(cfg, mechanism.Options))
+        return DocumentDecoderLayer(cfg, self.extra_rows, context)
 
     def build_output_projection(self, cfg: TransformerConfig, dictionary: Dictionary, embed: nn.Embedding) -> None:
         """Builds fairseq's output projection, with a bias if ``--output-bias`` is set."""
@@ -221,18 +419,13 @@ class DocumentTransformerDecoder(TransformerDecoderBase):
             sources: encoder outputs, whose layout has targets.
             features_only: omit the output projection.
         """
-        layout, positions = sources.layout, None
-        targets = layout.target_tokens
+        targets, positions = sources.layout.target_tokens, None
         if self.embed_positions is not None:
             positions = targets.pack(self.embed_positions(prev_output_tokens))
-        x, view = self.embed(targets.pack(prev_output_tokens), positions), PackedDecoderInput(sources)  # [N_t, d]
-        recompute = self.training and self.document_cfg.checkpoint_activations
-        for layer in self.layers:
-            x = recomputed(layer, x, view)[0] if recompute else layer(x, view)[0]
-        if self.layer_norm is not None:
-            x = self.layer_norm(x)
+        x = self.embed(targets.pack(prev_output_tokens), positions)  # [N_t, d]
+        x, _ = self.through_layers(x, PackedDecoderInput(sources))
         if self.target_context is not None:
-            x = self.target_context(x, layout)
+            x = self.target_context(x, sources.layout)
         return (x if features_only else self.output_layer(x)), {"attn": [None], "inner_states": []}
 
     def extract_features(
@@ -249,32 +442,29 @@ class DocumentTransformerDecoder(TransformerDecoderBase):
         The encoder outputs include the previous translations of the document.
         """
         sources = EncoderOutputs.of(encoder_out)
-        features, extra = self.features_without_context(
-            prev_output_tokens, sources, incremental_state, alignment_layer, alignment_heads
-        )
+        layer = self.num_layers - 1 if alignment_layer is None else alignment_layer
+        x, weights = self.features_without_context(prev_output_tokens, sources, incremental_state, layer)
         if sources.previous is not None and self.target_context is not None:
-            features = self.target_context.look_back(features, sources.previous)
-        return features, extra
+            x = self.target_context.look_back(x, sources.previous)
+        attention = None if weights is None else weights[:alignment_heads].float().mean(0).to(x)  # [B, m, n]
+        return x, {"attn": [attention], "inner_states": []}
 
     def features_without_context(
         self,
         prev_output_tokens: Tensor,
         sources: EncoderOutputs,
         incremental_state: Optional[IncrementalState] = None,
-        alignment_layer: Optional[int] = None,
-        alignment_heads: Optional[int] = None,
-    ) -> Tuple[Tensor, Dict[str, Any]]:
-        """Features without target-side context."""
+        wanted: Optional[int] = None,
+    ) -> Tuple[Tensor, Optional[Tensor]]:
+        """Features [B, m, d] without target-side context, and the attention weights of the layer ``wanted``."""
         positions = None
         if self.embed_positions is not None:
             positions = self.embed_positions(prev_output_tokens, incremental_state=incremental_state)
         if incremental_state is not None:
             prev_output_tokens = prev_output_tokens[:, -1:]
             positions = None if positions is None else positions[:, -1:]
-        x, view = self.embed(prev_output_tokens, positions), PaddedDecoderInput(sources, incremental_state)  # [B, m, d]
-        x, weights = self.through_layers(x, view, self.num_layers - 1 if alignment_layer is None else alignment_layer)
-        attention = None if weights is None else weights[:alignment_heads].float().mean(0).to(x)  # [B, m, n]
-        return x, {"attn": [attention], "inner_states": []}
+        x = self.embed(prev_output_tokens, positions)  # [B, m, d]
+        return self.through_layers(x, PaddedDecoderInput(sources, incremental_state), wanted)
 
     def through_layers(
         self, x: Tensor, targets: DecoderInput, wanted: Optional[int] = None
@@ -287,8 +477,9 @@ class DocumentTransformerDecoder(TransformerDecoderBase):
             wanted: layer whose weights are returned; None: no weights.
         """
         attention = None
+        recompute = self.training and self.document_cfg.checkpoint_activations and wanted is None
         for number, layer in enumerate(self.layers):
-            x, weights = layer(x, targets, number == wanted)
+            x, weights = recomputed(layer, x, targets) if recompute else layer(x, targets, number == wanted)
             attention = attention if weights is None else weights
         return (x if self.layer_norm is None else self.layer_norm(x)), attention
 

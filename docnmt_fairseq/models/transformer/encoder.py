@@ -1,7 +1,7 @@
 """Transformer encoder over packed documents, with fairseq's parameters and without padding."""
 
 import itertools
-from functools import partial
+from dataclasses import replace
 from typing import Any, Dict, Iterable, Iterator, Optional, Sequence
 
 import torch
@@ -12,24 +12,48 @@ from fairseq.modules.fairseq_dropout import FairseqDropout
 from torch import Tensor, nn
 
 from docnmt_fairseq.batch.layout import DocumentLayout, PlanKey, WithinSentences
-from docnmt_fairseq.context.base import GATED, ContextMechanism
-from docnmt_fairseq.data.extra_sources import ExtraSourceBatch, ExtraSourceInput
+from docnmt_fairseq.context.base import ADDED, CONTEXT_MECHANISMS, GATED, ContextMechanism
+from docnmt_fairseq.data.extra_sources import ExtraSourceInput
 from docnmt_fairseq.layers.attention import SentenceSelfAttention
 from docnmt_fairseq.layers.auxiliary_losses import recomputed
 from docnmt_fairseq.layers.base import ContextGate
-from docnmt_fairseq.layers.positions import StructuralPositions
-from docnmt_fairseq.models.base import DocumentEncoder, plans_of, right_padded_with_layout
+from docnmt_fairseq.layers.positions import ADDED_LEVELS, PositionTable, StructuralPositions
+from docnmt_fairseq.models.base import DocumentEncoder
 from docnmt_fairseq.models.encoder_outputs import ENCODER_OUTPUTS, EncoderOut, EncoderOutputs
-from docnmt_fairseq.models.extra_sources import ExtraSources, MainEncoder, SourceEncoder, source_encoder
-from docnmt_fairseq.models.transformer.config import DocumentTransformerOptions, context_layers, context_placement
-from docnmt_fairseq.models.transformer.parts import (
-    added_positions,
-    context_mechanism,
+from docnmt_fairseq.models.extra_sources import ExtraSources, SourceEncoder
+from docnmt_fairseq.models.transformer.config import (
+    DocumentTransformerOptions,
+    context_layers,
+    context_placement,
     feed_forward,
     layer_config,
     starts_at_identity,
-    word_positions,
 )
+from docnmt_fairseq.options import options_of
+
+
+def context_mechanism(cfg: DocumentTransformerOptions) -> ContextMechanism:
+    """Context mechanism of one encoder layer."""
+    placement, layer = context_placement(cfg), layer_config(cfg, "encoder")
+    heads = cfg.context_heads or (1 if placement == "heads" else layer.heads)
+    head_dim = layer.head_dim if placement == "heads" else layer.embed_dim // heads
+    layer = replace(layer, heads=heads, head_dim=head_dim, zero_init=starts_at_identity(cfg) and placement in ADDED)
+    mechanism = CONTEXT_MECHANISMS[cfg.context_attention]
+    return mechanism(layer, options_of(cfg, mechanism.Options))
+
+
+def word_positions(cfg: DocumentTransformerOptions, padding_idx: int) -> PositionTable:
+    """Position embeddings of tokens; rows start after the padding's, as in fairseq."""
+    return PositionTable(str(cfg.word_positions), cfg.max_source_positions, padding_idx + 1, str(cfg.sinusoids))
+
+
+def added_positions(cfg: DocumentTransformerOptions) -> Dict[str, PositionTable]:
+    """Position embeddings of each level above tokens ([T] sec. 1.2)."""
+    sizes = {"sentence": cfg.max_sentence_positions, "paragraph": cfg.max_paragraph_positions}
+    return {
+        level: PositionTable(str(getattr(cfg, f"{level}_positions")), sizes.get(level, cfg.max_section_positions))
+        for level in ADDED_LEVELS
+    }
 
 
 class DocumentEncoderLayer(nn.Module):
@@ -110,6 +134,19 @@ class DocumentEncoderLayer(nn.Module):
         return self.context_gate(source, self.enrich(x, layout, embeddings), self.context.has_context(layout))
 
 
+def encoded(encoder: Any, embed_tokens: nn.Embedding, tokens: Tensor, layout: DocumentLayout) -> Tensor:
+    """Packed states [N, d] of packed tokens [N], from the layers of an encoder."""
+    x = encoder.embed_scale * embed_tokens(tokens)
+    x = x + encoder.embed_positions(layout).to(x.dtype)
+    if encoder.layernorm_embedding is not None:
+        x = encoder.layernorm_embedding(x)
+    x = embeddings = encoder.dropout_module(x)
+    for layer in encoder.layers:
+        inputs = (x, layout, embeddings)
+        x = recomputed(layer, *inputs) if encoder.recompute and encoder.training else layer(*inputs)
+    return x if encoder.layer_norm is None else encoder.layer_norm(x)
+
+
 class SeparateEncoder(SourceEncoder):
     """Separate Transformer encoder for one extra source: layers of the main encoder's kind and width without context.
 
@@ -127,28 +164,19 @@ class SeparateEncoder(SourceEncoder):
         self.embed_scale = 1.0 if cfg.no_scale_embedding else width**0.5
         self.embed_positions = StructuralPositions(width, word_positions(cfg, padding_idx))
         self.layernorm_embedding = nn.LayerNorm(width) if cfg.layernorm_embedding else None
-        self.dropout = nn.Dropout(cfg.dropout)
+        self.dropout_module = nn.Dropout(cfg.dropout)
         layers = cfg.extra_encoder_layers or cfg.encoder_layers
         self.layers = nn.ModuleList(DocumentEncoderLayer(cfg) for _ in range(layers))
         self.layer_norm = nn.LayerNorm(width) if cfg.encoder_normalize_before else None
 
     def plans(self, main: Iterable[PlanKey[Any]]) -> Iterator[PlanKey[Any]]:
-        """See :class:`SourceEncoder`."""
+        """Attention within sentences."""
         yield WithinSentences()
 
-    def forward(self, values: Tensor, layout: Optional[DocumentLayout], main: MainEncoder) -> Tensor:
-        """See :class:`SourceEncoder`."""
+    def forward(self, values: Tensor, layout: Optional[DocumentLayout], main: DocumentEncoder) -> Tensor:
+        """States [M, d] of tokens [M]."""
         assert layout is not None
-        embed_tokens = main.embed_tokens if self.embed_tokens is None else self.embed_tokens
-        x = self.embed_scale * embed_tokens(values)
-        x = x + self.embed_positions(layout).to(x.dtype)
-        if self.layernorm_embedding is not None:
-            x = self.layernorm_embedding(x)
-        x = embeddings = self.dropout(x)
-        for layer in self.layers:
-            inputs = (x, layout, embeddings)
-            x = recomputed(layer, *inputs) if self.recompute and self.training else layer(*inputs)
-        return x if self.layer_norm is None else self.layer_norm(x)
+        return encoded(self, self.embed_tokens or main.embed_tokens, values, layout)
 
 
 class DocumentTransformerEncoder(DocumentEncoder, TransformerEncoderBase):
@@ -172,6 +200,7 @@ class DocumentTransformerEncoder(DocumentEncoder, TransformerEncoderBase):
     ):
         self.document_cfg = cfg
         self.layer_numbers = itertools.count()
+        self.recompute = cfg.checkpoint_activations
         super().__init__(fairseq_cfg, dictionary, embed)
         width = cfg.encoder_embed_dim
         self.embed_positions = StructuralPositions(
@@ -181,8 +210,9 @@ class DocumentTransformerEncoder(DocumentEncoder, TransformerEncoderBase):
             added_positions(cfg),
             zero=starts_at_identity(cfg),
         )
-        make = partial(source_encoder, cfg, dictionary, (width, width), cfg.dropout, self.build_separate_encoder)
-        self.extra_sources = ExtraSources(inputs, make, cfg.seed) if inputs else None
+        self.extra_sources = (
+            ExtraSources(cfg, inputs, dictionary, width, self.build_separate_encoder) if inputs else None
+        )
 
     def build_encoder_layer(self, cfg: TransformerConfig) -> nn.Module:
         """Builds the next layer; called by fairseq."""
@@ -200,7 +230,8 @@ class DocumentTransformerEncoder(DocumentEncoder, TransformerEncoderBase):
 
     def plans(self) -> Iterator[PlanKey[Any]]:
         """Plans that :meth:`encode` uses."""
-        of_layers = dict.fromkeys([WithinSentences(), *plans_of(self.layers.children())])
+        using = (part for part in self.layers.modules() if hasattr(type(part), "plans"))
+        of_layers = dict.fromkeys([WithinSentences(), *itertools.chain.from_iterable(part.plans() for part in using)])
         yield from of_layers
         if self.extra_sources is not None:
             yield from self.extra_sources.plans(of_layers)
@@ -208,37 +239,11 @@ class DocumentTransformerEncoder(DocumentEncoder, TransformerEncoderBase):
     def encode_tokens(
         self, tokens: Tensor, layout: DocumentLayout, embed_tokens: Optional[nn.Embedding] = None
     ) -> Tensor:
-        """See :class:`DocumentEncoder`."""
-        x = self.embed_scale * (embed_tokens or self.embed_tokens)(tokens)
-        x = x + self.embed_positions(layout).to(x.dtype)
-        if self.layernorm_embedding is not None:
-            x = self.layernorm_embedding(x)
-        x = embeddings = self.dropout_module(x)
-        recompute = self.training and self.document_cfg.checkpoint_activations
-        for layer in self.layers:
-            inputs = (x, layout, embeddings)
-            x = recomputed(layer, *inputs) if recompute else layer(*inputs)
-        return x if self.layer_norm is None else self.layer_norm(x)
+        """Packed states [N, d] of packed tokens [N]."""
+        return encoded(self, embed_tokens or self.embed_tokens, tokens, layout)
 
-    def forward(
-        self,
-        src_tokens: Tensor,
-        src_lengths: Optional[Tensor] = None,
-        layout: Optional[DocumentLayout] = None,
-        return_all_hiddens: bool = False,
-        extra_sources: Sequence[Optional[ExtraSourceBatch]] = (),
-    ) -> EncoderOut:
-        """fairseq's encoder output of the decoded rows, ``encoder_out`` [m, S, d] etc., and :class:`EncoderOutputs`.
-
-        Args:
-            src_tokens: [S, m], padded on either side; without a layout, sentences are independent.
-            src_lengths: unused, for fairseq's callers.
-            layout: the batch.
-            return_all_hiddens: not supported, for fairseq's callers.
-            extra_sources: see :meth:`encode`.
-        """
-        src_tokens, layout = right_padded_with_layout(src_tokens, layout, self.padding_idx, self.plans)
-        sources = self.encode(src_tokens, layout, extra_sources)
+    def encoder_out(self, sources: EncoderOutputs) -> EncoderOut:
+        """fairseq's encoder output of the decoded rows: ``encoder_out`` [m, S, d] etc."""
         rows = sources.layout.decoded_tokens
         return {
             "encoder_out": [rows.pad(sources.by_source[0].states).transpose(0, 1)],
@@ -258,9 +263,6 @@ class DocumentTransformerEncoder(DocumentEncoder, TransformerEncoderBase):
         them to sentences. Nothing is copied unless a sentence finishes.
         """
         sources, kept, moved = EncoderOutputs.of(encoder_out).reordered(new_order)
-        output = super().reorder_encoder_out(encoder_out, kept) if moved else dict(encoder_out)
-        return {**output, ENCODER_OUTPUTS: [sources]}
-
-    def max_positions(self) -> int:
-        """Maximum source length, in tokens."""
-        return self.max_source_positions
+        if moved:
+            encoder_out = TransformerEncoderBase.reorder_encoder_out(self, encoder_out, kept)
+        return {**encoder_out, ENCODER_OUTPUTS: [sources]}

@@ -2,32 +2,26 @@
 
 import logging
 from collections import defaultdict
-from functools import partial
-from typing import Any, Dict, Iterator, Optional, Sequence, Set
+from typing import Any, Dict, Iterator, Optional, Set
 
 from fairseq.models import register_model
 from fairseq.models.transformer import TransformerConfig, TransformerModelBase
 from fairseq.tasks import FairseqTask
 from torch import Tensor, nn
 
-from docnmt_fairseq.batch.layout import DocumentLayout
-from docnmt_fairseq.batch.sources import OfSentence
 from docnmt_fairseq.ca_layers.embeddings import ContextAwareEmbedding
 from docnmt_fairseq.context.base import CONTEXT_MECHANISMS, ContextMechanism
-from docnmt_fairseq.data.extra_sources import ExtraSourceBatch
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.fairseq_patches.training import LR_SCALE
 from docnmt_fairseq.layers.base import ContextGate, FeedForward
 from docnmt_fairseq.layers.lora import PARAMETERS as LORA
 from docnmt_fairseq.layers.positions import ADDED_LEVELS, StructuralPositions
-from docnmt_fairseq.models.base import DocumentModel, NetOutput, right_padded_with_layout
-from docnmt_fairseq.models.embeddings import source_and_target_embeddings
-from docnmt_fairseq.models.extra_sources import ExtraSources, attended_names, extra_inputs
-from docnmt_fairseq.models.options import alternate_updates
-from docnmt_fairseq.models.transformer.attention import CombinedAttention, SingleSourceAttention, SourceAttention
+from docnmt_fairseq.models.base import DocumentModel, NetOutput
+from docnmt_fairseq.models.extra_sources import ExtraSources, extra_inputs
+from docnmt_fairseq.models.options import alternate_updates, source_and_target_embeddings
+from docnmt_fairseq.models.transformer.combined_attention import CombinedAttention
 from docnmt_fairseq.models.transformer.config import (
     DocumentTransformerConfig,
-    DocumentTransformerOptions,
     check,
     combination_name,
     mechanisms_of,
@@ -35,7 +29,6 @@ from docnmt_fairseq.models.transformer.config import (
 from docnmt_fairseq.models.transformer.decoder import DocumentTransformerDecoder
 from docnmt_fairseq.models.transformer.encoder import DocumentTransformerEncoder
 from docnmt_fairseq.models.transformer.lora import add_updates
-from docnmt_fairseq.multisource.packed import TargetsToAllSources
 from docnmt_fairseq.options import options_of
 
 UPDATES = "low-rank updates (LoRA)"  # name of a part that a sentence-level model does not have
@@ -58,7 +51,7 @@ class DocumentTransformer(DocumentModel, TransformerModelBase):
 
     @classmethod
     def training_remarks(cls, cfg: Any) -> Iterator[str]:
-        """See :class:`DocumentModel`."""
+        """Warnings about the context mechanisms' options."""
         cfg = cls.complete(cfg)
         for mechanism in (CONTEXT_MECHANISMS[name] for name in sorted(mechanisms_of(cfg))):
             yield from mechanism.remarks(options_of(cfg, mechanism.Options))
@@ -75,8 +68,8 @@ class DocumentTransformer(DocumentModel, TransformerModelBase):
         of_source, of_target = source_and_target_embeddings(cfg, task)
         inputs = extra_inputs(cfg, task)
         encoder = DocumentTransformerEncoder(fairseq_cfg, cfg, task.source_dictionary, of_source, inputs)
-        make_attention = partial(source_attention, cfg, encoder.extra_sources)
-        decoder = DocumentTransformerDecoder(fairseq_cfg, cfg, task.target_dictionary, of_target, make_attention)
+        extra_rows = [] if encoder.extra_sources is None else encoder.extra_sources.rows
+        decoder = DocumentTransformerDecoder(fairseq_cfg, cfg, task.target_dictionary, of_target, extra_rows)
         model = cls(fairseq_cfg, encoder, decoder)
         add_updates(model, cfg)
         if cfg.freeze_sentence_model:
@@ -91,31 +84,24 @@ class DocumentTransformer(DocumentModel, TransformerModelBase):
         src_tokens: Tensor,
         src_lengths: Optional[Tensor],
         prev_output_tokens: Tensor,
-        layout: Optional[DocumentLayout] = None,
-        features_only: bool = False,
+        *,
         alignment_layer: Optional[int] = None,
         alignment_heads: Optional[int] = None,
-        extra_sources: Sequence[Optional[ExtraSourceBatch]] = (),
-        **unused: Any,
+        **options: Any,
     ) -> NetOutput:
-        """Logits and extras: in training packed [target tokens, V] (see :meth:`get_targets`), else [S, m_t, V].
+        """Logits or features and extras, see :meth:`DocumentModel.forward`.
 
         Args:
-            src_tokens: [S, m] decoded sentences.
-            src_lengths: unused, for fairseq's callers.
-            prev_output_tokens: right-padded [S, m_t].
-            layout: the batch; None: sentences are independent.
-            features_only: omit the output projection.
+            src_tokens, src_lengths, prev_output_tokens: see above.
             alignment_layer, alignment_heads: attention weights to return; computed on padded states.
-            extra_sources: see :meth:`DocumentTransformerEncoder.encode`.
-            unused: arguments of other models.
+            options: see above.
         """
-        src_tokens, layout = right_padded_with_layout(src_tokens, layout, self.encoder.padding_idx, self.plans)
-        if alignment_layer is not None or alignment_heads is not None:
-            encoder_out = self.encoder(src_tokens, layout=layout, extra_sources=extra_sources)
-            options = {"alignment_layer": alignment_layer, "alignment_heads": alignment_heads}
-            return self.decoder(prev_output_tokens, encoder_out=encoder_out, features_only=features_only, **options)
-        return self.encode_and_decode(src_tokens, layout, prev_output_tokens, extra_sources, features_only)
+        if alignment_layer is None and alignment_heads is None:
+            return super().forward(src_tokens, src_lengths, prev_output_tokens, **options)
+        encoder_out = self.encoder(src_tokens, **options)
+        chosen = {"alignment_layer": alignment_layer, "alignment_heads": alignment_heads}
+        features_only = options.get("features_only", False)
+        return self.decoder(prev_output_tokens, encoder_out=encoder_out, features_only=features_only, **chosen)
 
     def freeze_sentence_model(self) -> None:
         """Freezes all parameters of the sentence-level model; added parameters are trained."""
@@ -131,9 +117,8 @@ class DocumentTransformer(DocumentModel, TransformerModelBase):
     def context_parts(self) -> Dict[str, Set[str]]:
         """State-dict keys of each part that a sentence-level model does not have."""
         parts: Dict[str, Set[str]] = defaultdict(set)
-        for name, module in self.named_modules(
-            remove_duplicate=False
-        ):  # a state dict has shared modules under all names
+        # A state dict has shared modules under all names.
+        for name, module in self.named_modules(remove_duplicate=False):
             keys, side = {f"{name}.{key}" for key in module.state_dict()}, name.split(".")[0]
             if isinstance(module, (ContextMechanism, ContextGate)) or name.endswith("context_layer_norm"):
                 of_targets = name.startswith("decoder.target_context")
@@ -200,13 +185,3 @@ class DocumentTransformer(DocumentModel, TransformerModelBase):
         for module_name, module in self.named_modules():
             if isinstance(module, CombinedAttention):
                 module.begin_as_plain_attention(state_dict, module_name)
-
-
-def source_attention(cfg: DocumentTransformerOptions, extra_sources: Optional[ExtraSources]) -> SourceAttention:
-    """Attention of one decoder layer to the sources."""
-    if combination_name(cfg) is None:
-        sizes = (cfg.decoder_embed_dim, cfg.decoder_attention_heads, cfg.attention_dropout, cfg.encoder_embed_dim)
-        return SingleSourceAttention(*sizes)
-    rows = [] if extra_sources is None else extra_sources.rows
-    names = attended_names(cfg, cfg.attention_sentinel)
-    return CombinedAttention(cfg, TargetsToAllSources((OfSentence(), *rows)), names)

@@ -1,6 +1,7 @@
 """Transformers of fairseq as ``document_transformer``: options of their structure, and conversion of models."""
 
 from argparse import Namespace
+from copy import copy
 from functools import lru_cache
 from typing import Any, Dict, Iterator, Mapping, Optional
 
@@ -10,19 +11,13 @@ from omegaconf import OmegaConf
 from torch import nn
 
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.models.transformer.config import ACTIVATIONS
 from docnmt_fairseq.models.transformer.model import DocumentTransformer
 from docnmt_fairseq.options import plain
 
 # Options that define the parameters of a sentence-level model and what it computes.
 OF_SIDES = ("embed_dim", "ffn_embed_dim", "layers", "attention_heads", "normalize_before")
-SHARED = (
-    "activation_fn",
-    "share_decoder_input_output_embed",
-    "share_all_embeddings",
-    "layernorm_embedding",
-    "no_scale_embedding",
-)
+SHARED = ("activation_fn", "share_decoder_input_output_embed", "share_all_embeddings")
+SHARED += ("layernorm_embedding", "no_scale_embedding")
 OWN = ("word_positions", "decoder_learned_pos", "sinusoids", "decoder_start", "output_bias")
 POSITIONS = ("max_source_positions", "max_target_positions")
 STRUCTURE = (*(f"{side}_{name}" for side in ("encoder", "decoder") for name in OF_SIDES), *SHARED, *OWN)
@@ -50,16 +45,9 @@ def structure_of_transformer(cfg: TransformerConfig) -> Dict[str, Any]:
 
 def _unsupported(cfg: TransformerConfig) -> Iterator[str]:
     switches = (
-        "adaptive_input",
-        "adaptive_softmax_cutoff",
-        "no_token_positional_embeddings",
-        "no_cross_attention",
-        "cross_self_attention",
-        "merge_src_tgt_embed",
-        "no_decoder_final_norm",
-        "char_inputs",
-        "base_layers",
-    )
+        "adaptive_input", "adaptive_softmax_cutoff", "no_token_positional_embeddings", "no_cross_attention",
+        "cross_self_attention", "merge_src_tgt_embed", "no_decoder_final_norm", "char_inputs", "base_layers",
+    )  # fmt: skip
     yield from (name for name in switches if getattr(cfg, name, None))
     if any(side.xformers_att_config for side in (cfg.encoder, cfg.decoder)):
         yield "xformers attention"
@@ -100,14 +88,20 @@ def of_stock(model: BaseFairseqModel) -> Optional[DocumentTransformer]:
     Returns:
         None for other models, or if parts are unsupported (adaptive inputs or softmax, different decoder widths, …).
     """
-    if type(model) not in STOCK or model.cfg.activation_fn not in ACTIVATIONS:
+    if type(model) not in STOCK:
         return None
-    other_attention = [part.xformers_att_config for part in (model.cfg.encoder, model.cfg.decoder)]
-    if model.cfg.cross_self_attention or any(other_attention):  # with the same parameters
-        return None
+    cfg = copy(model.cfg)
+    options = Namespace(seed=1, extra_sources="", **{name: getattr(cfg, name) for name in POSITIONS})
+    without_positions = cfg.no_token_positional_embeddings  # possible here, although not an option of our model
+    cfg.no_token_positional_embeddings = False
     task = Namespace(source_dictionary=model.encoder.dictionary, target_dictionary=model.decoder.dictionary)
     try:
-        converted = DocumentTransformer.build_model(_options(model), task)
+        vars(options).update(structure_of_transformer(cfg))
+        if without_positions:
+            options.word_positions, options.no_token_positional_embeddings = "none", True
+        for side in ("encoder", "decoder"):
+            setattr(options, f"{side}_layers", len(getattr(model, side).layers))  # some may have been dropped
+        converted = DocumentTransformer.build_model(DocumentTransformer.complete(options), task)
     except InputError:
         return None
     some = next(model.parameters())
@@ -119,17 +113,3 @@ def of_stock(model: BaseFairseqModel) -> Optional[DocumentTransformer]:
         return None
     nn.Module.load_state_dict(converted, state, assign=True)  # fairseq's method copies
     return converted.eval()
-
-
-def _options(model: BaseFairseqModel) -> Namespace:
-    """Options of ``document_transformer`` for a model of fairseq."""
-    cfg, options = model.cfg, Namespace(seed=1, extra_sources="")
-    for name in (*SHARED, *POSITIONS, "no_token_positional_embeddings"):
-        setattr(options, name, getattr(cfg, name))
-    for side in ("encoder", "decoder"):
-        for name in (*OF_SIDES, "learned_pos"):
-            setattr(options, f"{side}_{name}", getattr(getattr(cfg, side), name))
-        setattr(options, f"{side}_layers", len(getattr(model, side).layers))  # some may have been dropped
-    kind = "learned" if cfg.encoder.learned_pos else "sinusoidal"
-    options.word_positions = "none" if cfg.no_token_positional_embeddings else kind
-    return DocumentTransformer.complete(options)
