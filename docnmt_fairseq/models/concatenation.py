@@ -22,7 +22,6 @@ class ConcatenationTransformer(TransformerModel):
 
     @classmethod
     def add_args(cls, parser: ArgumentParser) -> None:
-        """Adds fairseq's options and ours."""
         super().add_args(parser)
         parser.add_argument(
             "--segment-embeddings",

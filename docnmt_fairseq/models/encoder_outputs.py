@@ -21,7 +21,6 @@ class DocumentOfRows(PlanKey[Tensor]):
     """Plan key of the document of every decoded row, [S]."""
 
     def make(self, layout: DocumentLayout) -> Tensor:
-        """The documents, on the layout's device."""
         return layout.index(layout.decoded_document)
 
 

@@ -85,11 +85,9 @@ class SharedEncoder(SourceEncoder):
         self.embed_tokens = embed_tokens
 
     def plans(self, main: Iterable[PlanKey[Any]]) -> Iterator[PlanKey[Any]]:
-        """Those of the main encoder."""
         return iter(main)
 
     def forward(self, values: Tensor, layout: Optional[DocumentLayout], main: DocumentEncoder) -> Tensor:
-        """States [M, d] of tokens [M]."""
         assert layout is not None
         return main.encode_tokens(values, layout, self.embed_tokens)
 
@@ -110,7 +108,6 @@ class FeatureEncoder(SourceEncoder):
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, values: Tensor, layout: Optional[DocumentLayout], main: DocumentEncoder) -> Tensor:
-        """States [M, d] of features [M, d_f]."""
         return self.dropout(self.layer_norm(self.projection(values.to(self.projection.weight.dtype))))
 
 

@@ -85,40 +85,32 @@ class EnsembleSteps(StepDecoder):
         self.looks_back = any(decoder.looks_back for decoder in decoders)
 
     def begin(self) -> None:
-        """Starts or ends the search of every model."""
         for decoder in self.decoders:
             decoder.begin()
 
     def encode(self, sample: Dict[str, Any]) -> List[Any]:
-        """Encodes a batch by every model."""
         return [decoder.encode(sample) for decoder in self.decoders]
 
     def prepare(self, encoded: List[Any], rows: np.ndarray) -> List[Any]:
-        """Prepares sentences for every model."""
         return [decoder.prepare(of_model, rows) for decoder, of_model in zip(self.decoders, encoded)]
 
     def join(self, prepared: List[Any], places: np.ndarray, slots: np.ndarray) -> None:
-        """Puts sentences into slots of every model."""
         for decoder, of_model in zip(self.decoders, prepared):
             decoder.join(of_model, places, slots)
 
     def step(self, tokens: np.ndarray, steps: np.ndarray) -> Tensor:
-        """Log-probabilities of the next tokens, [S, beam, V]."""
         of_models = [decoder.step(tokens, steps).float().log_softmax(-1) for decoder in self.decoders]
         return torch.stack(of_models).logsumexp(0) - float(np.log(len(of_models)))
 
     def reorder(self, parents: np.ndarray) -> None:
-        """Reorders the hypotheses of every model."""
         for decoder in self.decoders:
             decoder.reorder(parents)
 
     def keep(self, slots: np.ndarray) -> None:
-        """Drops slots of every model."""
         for decoder in self.decoders:
             decoder.keep(slots)
 
     def remember(self, encoded: List[Any], translated: List[Translated]) -> None:
-        """Stores target context of models that use it."""
         for decoder, of_model in zip(self.decoders, encoded):
             decoder.remember(of_model, translated)
 
@@ -140,28 +132,23 @@ class IncrementalSteps(StepDecoder):
             model.set_beam_size(beam)
 
     def begin(self) -> None:
-        """Drops all slots."""
         self.encoder_out: Any = None
         self.state: Dict[str, Any] = {}
         self.order: Optional[np.ndarray] = None  # [S, beam] rows that the next step continues
         self.fewer = False  # slots than rows of encoder_out
 
     def encode(self, sample: Dict[str, Any]) -> Any:
-        """Encodes a batch."""
         return self.model.encoder.forward_torchscript(batch_for_model(self.model, sample)["net_input"])
 
     def prepare(self, encoded: Any, rows: np.ndarray) -> Tuple[Any, np.ndarray]:
-        """Selects the sentences."""
         return encoded, rows
 
     def join(self, prepared: Tuple[Any, np.ndarray], places: np.ndarray, slots: np.ndarray) -> None:
-        """Starts all prepared sentences."""
         encoded, rows = prepared
         self.state, self.order, self.fewer = {}, None, False
         self.encoder_out = self.model.encoder.reorder_encoder_out(encoded, self._index(rows.repeat(self.beam)))
 
     def step(self, tokens: np.ndarray, steps: np.ndarray) -> Tensor:
-        """Log-probabilities of the next tokens, [S, beam, V]."""
         if self.order is not None:
             order = self._index(self.order.flatten())
             self.model.decoder.reorder_incremental_state_scripting(self.state, order)
@@ -176,12 +163,10 @@ class IncrementalSteps(StepDecoder):
         return log_probs[:, -1].unflatten(0, (-1, self.beam))
 
     def reorder(self, parents: np.ndarray) -> None:
-        """Reorders the rows of the next step."""
         assert self.order is not None
         self.order = np.take_along_axis(self.order, parents, axis=1)
 
     def keep(self, slots: np.ndarray) -> None:
-        """Drops the rows of other slots at the next step."""
         if self.order is not None:
             self.order, self.fewer = self.order[slots], True
 

@@ -82,7 +82,6 @@ class TransformerSteps(StepDecoder):
         self.begin()
 
     def begin(self) -> None:
-        """Drops all slots."""
         self.cache = TokenCache(self.beam, self.device, self.decoder.embed_tokens.weight.dtype)
         self.states = StepStates()
         self.parts: Dict[nn.Module, List[SlotTensor]] = {}
@@ -90,13 +89,11 @@ class TransformerSteps(StepDecoder):
         self.documents: Dict[nn.Module, Tuple[Tensor, Tensor]] = {}  # by context mechanism, for these owners
 
     def encode(self, sample: Dict[str, Any]) -> EncodedSources:
-        """Encodes a batch."""
         net_input, encoder = sample["net_input"], self.model.encoder
         src_tokens, layout = encoder.with_layout(net_input["src_tokens"], net_input.get("layout"))
         return EncodedSources(encoder.encode(src_tokens, layout, net_input.get("extra_sources", ())))
 
     def prepare(self, encoded: EncodedSources, rows: np.ndarray) -> PreparedSentences:
-        """Computes what hypotheses attend to."""
         sources = encoded.sources.taking(rows)
         parts = {layer.encoder_attn: layer.encoder_attn.project_sources(sources) for layer in self.decoder.layers}
         documents = sources.layout.decoded_document[rows]
@@ -116,7 +113,6 @@ class TransformerSteps(StepDecoder):
         return [torch.zeros_like(projected), projected.new_zeros(*projected.shape[:-1], 1, dtype=torch.bool)]
 
     def join(self, prepared: PreparedSentences, places: np.ndarray, slots: np.ndarray) -> None:
-        """Puts prepared sentences into slots."""
         self.cache.clear(slots)
         self.owners += [(prepared.batch, -1)] * (int(slots.max()) + 1 - len(self.owners))
         for place, slot in zip(places, slots):
@@ -129,7 +125,6 @@ class TransformerSteps(StepDecoder):
                 part.put(values[index], slots)
 
     def step(self, tokens: np.ndarray, steps: np.ndarray) -> Tensor:
-        """Logits of the next tokens, [S, beam, V]."""
         last = torch.from_numpy(tokens[np.arange(len(steps)), :, steps]).to(self.device)
         self.cache.begin_step()
         x, _ = self.decoder.through_layers(self.decoder.embed(last, self._positions(steps)), self)
@@ -153,17 +148,14 @@ class TransformerSteps(StepDecoder):
         return self.positions[torch.from_numpy(steps).to(self.device), None]
 
     def self_attention(self, attention: TargetSelfAttention, x: Tensor) -> Tensor:
-        """Attention of x to the cached tokens of its hypotheses."""
         q, k, v = self.projections[attention](x).unflatten(-1, (3, attention.heads, -1)).unbind(2)
         k, v = self.cache.write(attention, (k.transpose(1, 2), v.transpose(1, 2)))
         return attention.out_proj(attend_hypotheses(q, k, v, self.cache.seen))
 
     def source_attention(self, attention: SourceAttention, x: Tensor, weights: bool) -> Tuple[Tensor, Optional[Tensor]]:
-        """Attention of x to the sources, without weights."""
         return attention.attend_hypotheses(x, [part.seen() for part in self.parts[attention]])
 
     def context(self, mechanism: DecoderContextMechanism, x: Tensor) -> Tensor:
-        """Context of x from the source document."""
         if mechanism not in self.documents:
             batches = {id(batch): batch for batch, _ in self.owners}
             projected, masks = [], []
@@ -177,11 +169,9 @@ class TransformerSteps(StepDecoder):
         return mechanism.attend_masked(x.flatten(0, 1), states, mask.repeat_interleave(x.size(1), 0)).view_as(x)
 
     def reorder(self, parents: np.ndarray) -> None:
-        """Changes the tokens that hypotheses see."""
         self.cache.reorder(torch.from_numpy(parents).to(self.device))
 
     def keep(self, slots: np.ndarray) -> None:
-        """Drops all slots but these."""
         self.cache.keep(slots)
         self.states.keep(slots)
         self.owners, self.documents = [self.owners[slot] for slot in slots], {}
@@ -190,7 +180,6 @@ class TransformerSteps(StepDecoder):
                 part.keep(slots)
 
     def remember(self, encoded: EncodedSources, translated: List[Translated]) -> None:
-        """Stores translations as target context."""
         if self.target_context is None:
             return
         own = [one for one in translated if one.given is None]

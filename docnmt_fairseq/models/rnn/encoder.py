@@ -35,11 +35,9 @@ class SeparateRecurrentEncoder(SourceEncoder):
         self.layers = BidirectionalLayers(cfg.encoder_cell, *sizes)
 
     def plans(self, main: Iterable[PlanKey[Any]]) -> Iterator[PlanKey[Any]]:
-        """Plans of the layers."""
         return iter(self.layers.plans())
 
     def forward(self, values: Tensor, layout: Optional[DocumentLayout], main: DocumentEncoder) -> Tensor:
-        """States [M, d] of tokens [M]."""
         assert layout is not None
         return self.layers(self.dropout((self.embed_tokens or main.embed_tokens)(values)), layout)
 
@@ -78,7 +76,6 @@ class RecurrentEncoder(DocumentEncoder, FairseqEncoder):
             self.extra_sources = ExtraSources(cfg, inputs, dictionary, self.output_dim, make_separate)
 
     def plans(self) -> Iterator[PlanKey[Any]]:
-        """Plans that :meth:`encode` uses."""
         yield from self.layers.plans()
         if self.extra_sources is not None:
             yield from self.extra_sources.plans(self.layers.plans())

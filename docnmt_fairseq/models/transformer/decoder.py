@@ -56,7 +56,6 @@ class FairseqAttention(MultiHeadAttention):
     """Multi-head attention with the parameter order and, for the same seed, the initial values of fairseq's."""
 
     def add_projections(self, embed_dim: int, source_dim: int) -> None:
-        """Creates the projections."""
         self.k_proj = nn.Linear(source_dim, embed_dim)
         self.v_proj = nn.Linear(source_dim, embed_dim)
         self.q_proj = nn.Linear(embed_dim, embed_dim)
@@ -170,15 +169,12 @@ class PackedDecoderInput:
     sources: EncoderOutputs
 
     def self_attention(self, attention: TargetSelfAttention, x: Tensor) -> Tensor:
-        """[N_t, d] from x [N_t, d]."""
         return attention.attend(x, x, self.sources.layout.plan(WithinTargets()))
 
     def source_attention(self, attention: SourceAttention, x: Tensor, weights: bool) -> Tuple[Tensor, Optional[Tensor]]:
-        """[N_t, d] from x [N_t, d], without weights."""
         return attention.attend_packed(x, self.sources), None
 
     def context(self, mechanism: DecoderContextMechanism, x: Tensor) -> Tensor:
-        """[N_t, d] from x [N_t, d]."""
         layout = self.sources.layout
         projected = mechanism.project(self.sources.states, layout)
         return mechanism.attend(x, projected, layout.plan(TargetsToSentences()))
@@ -186,17 +182,15 @@ class PackedDecoderInput:
 
 @dataclass(frozen=True)
 class PaddedDecoderInput:
-    """Decoding: rows [B, m, d], the same number for each remaining sentence, optionally with an incremental state."""
+    """Decoding: rows [B, m, d], the same number for each remaining sentence; attention weights are [H, B, m, n]."""
 
     sources: EncoderOutputs
     incremental_state: Optional[IncrementalState] = None
 
     def self_attention(self, attention: TargetSelfAttention, x: Tensor) -> Tensor:
-        """[B, m, d] from x [B, m, d]."""
         return attention.attend_rows(x, self.incremental_state)
 
     def source_attention(self, attention: SourceAttention, x: Tensor, weights: bool) -> Tuple[Tensor, Optional[Tensor]]:
-        """[B, m, d] from x [B, m, d], and weights [H, B, m, n]."""
         by_sentence = x.reshape(self.sources.left, -1, x.size(-1))  # [S', b · m, d]
         keys = self.sources.per_sentence(attention, lambda: attention.project_sources(self.sources))
         y, shares = attention.attend_hypotheses(by_sentence, keys, weights)
@@ -205,7 +199,6 @@ class PaddedDecoderInput:
         return y.view_as(x), shares
 
     def context(self, mechanism: DecoderContextMechanism, x: Tensor) -> Tensor:
-        """[B, m, d] from x [B, m, d]."""
         sources, layout = self.sources, self.sources.layout
         projected = sources.per_batch(mechanism, lambda: mechanism.project(sources.states, layout))
         mask = sources.row_document()[:, None] == layout.sentences.item_row  # [B, R]

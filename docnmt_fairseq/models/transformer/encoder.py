@@ -170,11 +170,9 @@ class SeparateEncoder(SourceEncoder):
         self.layer_norm = nn.LayerNorm(width) if cfg.encoder_normalize_before else None
 
     def plans(self, main: Iterable[PlanKey[Any]]) -> Iterator[PlanKey[Any]]:
-        """Attention within sentences."""
         yield WithinSentences()
 
     def forward(self, values: Tensor, layout: Optional[DocumentLayout], main: DocumentEncoder) -> Tensor:
-        """States [M, d] of tokens [M]."""
         assert layout is not None
         return encoded(self, self.embed_tokens or main.embed_tokens, values, layout)
 
@@ -229,7 +227,6 @@ class DocumentTransformerEncoder(DocumentEncoder, TransformerEncoderBase):
         return state_dict
 
     def plans(self) -> Iterator[PlanKey[Any]]:
-        """Plans that :meth:`encode` uses."""
         using = (part for part in self.layers.modules() if hasattr(type(part), "plans"))
         of_layers = dict.fromkeys([WithinSentences(), *itertools.chain.from_iterable(part.plans() for part in using)])
         yield from of_layers
@@ -239,7 +236,6 @@ class DocumentTransformerEncoder(DocumentEncoder, TransformerEncoderBase):
     def encode_tokens(
         self, tokens: Tensor, layout: DocumentLayout, embed_tokens: Optional[nn.Embedding] = None
     ) -> Tensor:
-        """Packed states [N, d] of packed tokens [N]."""
         return encoded(self, embed_tokens or self.embed_tokens, tokens, layout)
 
     def encoder_out(self, sources: EncoderOutputs) -> EncoderOut:

@@ -51,7 +51,6 @@ class DocumentTransformer(DocumentModel, TransformerModelBase):
 
     @classmethod
     def training_remarks(cls, cfg: Any) -> Iterator[str]:
-        """Warnings about the context mechanisms' options."""
         cfg = cls.complete(cfg)
         for mechanism in (CONTEXT_MECHANISMS[name] for name in sorted(mechanisms_of(cfg))):
             yield from mechanism.remarks(options_of(cfg, mechanism.Options))
