@@ -116,6 +116,8 @@ class DocumentModel:
         layout: Optional[DocumentLayout] = None,
         features_only: bool = False,
         extra_sources: Sequence[Optional[ExtraSourceBatch]] = (),
+        alignment_layer: Optional[int] = None,
+        alignment_heads: Optional[int] = None,
         **unused: Any,
     ) -> NetOutput:
         """Logits under teacher forcing, and extras: in training packed [target tokens, V], else [S, m_t, V].
@@ -127,9 +129,14 @@ class DocumentModel:
             layout: the batch; None: sentences are independent.
             features_only: omit the output projection.
             extra_sources: data of every extra source, None for sentences of the document.
+            alignment_layer, alignment_heads: attention weights of a Transformer to return; computed on padded states.
             unused: arguments of other models.
         """
         src_tokens, layout = self.encoder.with_layout(src_tokens, layout, self.plans)
+        if alignment_layer is not None or alignment_heads is not None:
+            encoder_out = self.encoder(src_tokens, layout=layout, extra_sources=extra_sources)
+            wanted = {"alignment_layer": alignment_layer, "alignment_heads": alignment_heads}
+            return self.decoder(prev_output_tokens, encoder_out=encoder_out, features_only=features_only, **wanted)
         if layout.targets is None or not self.training:
             layout = layout.with_targets(prev_output_tokens.ne(self.decoder.padding_idx).sum(1).cpu().numpy())
         sources = self.encoder.encode(src_tokens, layout, extra_sources)
@@ -151,7 +158,7 @@ class DocumentEncoder:
         embed_tokens: source embeddings.
         padding_idx: index of the padding symbol.
         max_source_positions: maximum source length, in tokens.
-        extra_sources: :class:`~docnmt_fairseq.models.extra_sources.ExtraSources`; None without extra sources.
+        extra_sources: :class:`~docnmt_fairseq.models.extra_sources.ExtraSources`.
     """
 
     embed_tokens: nn.Embedding
@@ -185,7 +192,7 @@ class DocumentEncoder:
         tokens = layout.pack_tokens(src_tokens)
         states = self.encode_tokens(tokens, layout)
         by_source = [SourceStates(layout.keep_decoded(states), OfSentence())]
-        if self.extra_sources is not None:
+        if self.extra_sources.specs:
             by_source += self.extra_sources.encode(tokens, layout, states, extra_sources, self)
         return EncoderOutputs(states, layout, by_source)
 

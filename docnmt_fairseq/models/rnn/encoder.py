@@ -70,15 +70,12 @@ class RecurrentEncoder(DocumentEncoder, FairseqEncoder):
         self.output_dim = self.layers.output_dim
         symbols, padding = len(dictionary), self.padding_idx
         self.for_chi = ChiEmbedding(symbols, cfg.chi_embed_dim, padding) if cfg.chi_embed_dim else None
-        self.extra_sources = None
-        if inputs:
-            make_separate = partial(SeparateRecurrentEncoder, cfg)
-            self.extra_sources = ExtraSources(cfg, inputs, dictionary, self.output_dim, make_separate)
+        make_separate = partial(SeparateRecurrentEncoder, cfg)
+        self.extra_sources = ExtraSources(cfg, inputs, dictionary, self.output_dim, make_separate)
 
     def plans(self) -> Iterator[PlanKey[Any]]:
         yield from self.layers.plans()
-        if self.extra_sources is not None:
-            yield from self.extra_sources.plans(self.layers.plans())
+        yield from self.extra_sources.plans(self.layers.plans())
 
     def encode_tokens(
         self, tokens: Tensor, layout: DocumentLayout, embed_tokens: Optional[nn.Embedding] = None
@@ -91,6 +88,6 @@ class RecurrentEncoder(DocumentEncoder, FairseqEncoder):
         self, src_tokens: Tensor, layout: DocumentLayout, extra_sources: Sequence[Optional[ExtraSourceBatch]] = ()
     ) -> EncoderOutputs:
         """States of all sources; without extra sources, context-only sentences are skipped."""
-        if self.extra_sources is None and layout.decoded is not None:
+        if not self.extra_sources.specs and layout.decoded is not None:
             layout = layout.without_context()
         return super().encode(src_tokens, layout, extra_sources)

@@ -29,9 +29,8 @@ class DocumentRNN(DocumentModel, FairseqEncoderDecoderModel):
         of_source, of_target = source_and_target_embeddings(cfg, task)
         inputs = extra_inputs(cfg, task)
         encoder = RecurrentEncoder(cfg, task.source_dictionary, of_source, inputs)
-        extra_rows = [] if encoder.extra_sources is None else encoder.extra_sources.rows
         source_dims = (encoder.output_dim,) * (1 + len(inputs))
-        decoder = RecurrentDecoder(cfg, task.target_dictionary, of_target, source_dims, extra_rows)
+        decoder = RecurrentDecoder(cfg, task.target_dictionary, of_target, source_dims, encoder.extra_sources.rows)
         model = cls(encoder, decoder)
         alternate_updates(model, cfg)
         return model

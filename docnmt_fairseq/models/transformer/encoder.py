@@ -208,9 +208,7 @@ class DocumentTransformerEncoder(DocumentEncoder, TransformerEncoderBase):
             added_positions(cfg),
             zero=starts_at_identity(cfg),
         )
-        self.extra_sources = (
-            ExtraSources(cfg, inputs, dictionary, width, self.build_separate_encoder) if inputs else None
-        )
+        self.extra_sources = ExtraSources(cfg, inputs, dictionary, width, self.build_separate_encoder)
 
     def build_encoder_layer(self, cfg: TransformerConfig) -> nn.Module:
         """Builds the next layer; called by fairseq."""
@@ -230,8 +228,7 @@ class DocumentTransformerEncoder(DocumentEncoder, TransformerEncoderBase):
         using = (part for part in self.layers.modules() if hasattr(type(part), "plans"))
         of_layers = dict.fromkeys([WithinSentences(), *itertools.chain.from_iterable(part.plans() for part in using)])
         yield from of_layers
-        if self.extra_sources is not None:
-            yield from self.extra_sources.plans(of_layers)
+        yield from self.extra_sources.plans(of_layers)
 
     def encode_tokens(
         self, tokens: Tensor, layout: DocumentLayout, embed_tokens: Optional[nn.Embedding] = None

@@ -2,7 +2,7 @@
 
 import logging
 from collections import defaultdict
-from typing import Any, Dict, Iterator, Optional, Set
+from typing import Any, Dict, Iterator, Set
 
 from fairseq.models import register_model
 from fairseq.models.transformer import TransformerConfig, TransformerModelBase
@@ -16,7 +16,7 @@ from docnmt_fairseq.fairseq_patches.training import LR_SCALE
 from docnmt_fairseq.layers.base import ContextGate, FeedForward
 from docnmt_fairseq.layers.lora import PARAMETERS as LORA
 from docnmt_fairseq.layers.positions import ADDED_LEVELS, StructuralPositions
-from docnmt_fairseq.models.base import DocumentModel, NetOutput
+from docnmt_fairseq.models.base import DocumentModel
 from docnmt_fairseq.models.extra_sources import ExtraSources, extra_inputs
 from docnmt_fairseq.models.options import alternate_updates, source_and_target_embeddings
 from docnmt_fairseq.models.transformer.combined_attention import CombinedAttention
@@ -67,7 +67,7 @@ class DocumentTransformer(DocumentModel, TransformerModelBase):
         of_source, of_target = source_and_target_embeddings(cfg, task)
         inputs = extra_inputs(cfg, task)
         encoder = DocumentTransformerEncoder(fairseq_cfg, cfg, task.source_dictionary, of_source, inputs)
-        extra_rows = [] if encoder.extra_sources is None else encoder.extra_sources.rows
+        extra_rows = encoder.extra_sources.rows
         decoder = DocumentTransformerDecoder(fairseq_cfg, cfg, task.target_dictionary, of_target, extra_rows)
         model = cls(fairseq_cfg, encoder, decoder)
         add_updates(model, cfg)
@@ -77,30 +77,6 @@ class DocumentTransformer(DocumentModel, TransformerModelBase):
             setattr(parameter, LR_SCALE, cfg.context_lr_scale)
         alternate_updates(model, cfg)
         return model
-
-    def forward(
-        self,
-        src_tokens: Tensor,
-        src_lengths: Optional[Tensor],
-        prev_output_tokens: Tensor,
-        *,
-        alignment_layer: Optional[int] = None,
-        alignment_heads: Optional[int] = None,
-        **options: Any,
-    ) -> NetOutput:
-        """Logits or features and extras, see :meth:`DocumentModel.forward`.
-
-        Args:
-            src_tokens, src_lengths, prev_output_tokens: see above.
-            alignment_layer, alignment_heads: attention weights to return; computed on padded states.
-            options: see above.
-        """
-        if alignment_layer is None and alignment_heads is None:
-            return super().forward(src_tokens, src_lengths, prev_output_tokens, **options)
-        encoder_out = self.encoder(src_tokens, **options)
-        chosen = {"alignment_layer": alignment_layer, "alignment_heads": alignment_heads}
-        features_only = options.get("features_only", False)
-        return self.decoder(prev_output_tokens, encoder_out=encoder_out, features_only=features_only, **chosen)
 
     def freeze_sentence_model(self) -> None:
         """Freezes all parameters of the sentence-level model; added parameters are trained."""
