@@ -41,7 +41,7 @@ def test_single_source_models_of_papers_do_not_project_contexts(data_bin, arch, 
     "options",
     [
         ["--decoder-cell", "lstm", "--decoder-layers", "2", "--attention-combination", "hierarchical"],
-        ["--attend-with", "updated", "--attention-sentinel", "--combination-attention", "ca-att"],
+        ["--attend-with", "updated", "--attention-sentinel", "--combination-attention", "luong"],
     ],
     ids=" ".join,
 )

@@ -15,17 +15,8 @@ def normalised(log_probs):
     return log_probs, torch.zeros(*log_probs.shape[:-1], 1)
 
 
-@pytest.mark.parametrize("vocabulary", [7, 300, 5000, 5120])
-def test_largest_equals_topk(vocabulary):
-    x = torch.randn(6, vocabulary, generator=torch.Generator().manual_seed(1))
-    x[1, -3:] = 9.0 + torch.arange(3)
-    values, places = largest(x, 4)
-    expected = x.topk(4)
-    assert torch.equal(values, expected.values) and torch.equal(places, expected.indices)
-
-
-@pytest.mark.parametrize(("kinds", "vocabulary"), [(1, 7), (2, 300), (30, 5000), (3000, 5120), (2, 5120)])
-def test_largest_breaks_ties_by_index(kinds, vocabulary):
+@pytest.mark.parametrize(("kinds", "vocabulary"), [(1, 7), (2, 300), (30, 5000), (10**9, 5120), (2, 5120)])
+def test_largest_values_with_ties_by_index(kinds, vocabulary):
     x = -torch.randint(kinds, (6, vocabulary), generator=torch.Generator().manual_seed(1)).float()  # zeros are -0
     x[::2] += 0.0
     values, places = largest(x, 4)
@@ -41,8 +32,8 @@ def test_distinct_integers_are_ordered():
     assert (keys.diff() > 0).all()
 
 
-@pytest.mark.parametrize("kinds", [1, 3])
-def test_candidates_of_equal_score_are_ordered(kinds):
+@pytest.mark.parametrize("kinds", [1, 3, 10**6])
+def test_best_candidates_of_all_hypotheses(kinds):
     generator = torch.Generator().manual_seed(2)
     logits = torch.randint(kinds, (5, 4, 2000), generator=generator).float()
     totals = torch.randint(kinds, (5, 4), generator=generator).float()
@@ -51,16 +42,6 @@ def test_candidates_of_equal_score_are_ordered(kinds):
     assert found.scores.tolist() == expected.values[:, :8].tolist()
     assert found.tokens.tolist() == (expected.indices[:, :8] % 2000).tolist()
     assert found.parents.tolist() == (expected.indices[:, :8] // 2000).tolist()
-
-
-def test_candidates_of_all_hypotheses_compete():
-    log_probs = torch.randn(3, 4, 2000, generator=torch.Generator().manual_seed(2)).log_softmax(-1)
-    totals = torch.tensor([[0.0, -1, -2, -np.inf]] * 3)
-    found = best(*normalised(log_probs), totals, 4)
-    expected = (log_probs + totals[..., None]).flatten(1).topk(8)
-    assert found.scores.tolist() == expected.values.tolist()
-    assert found.tokens.tolist() == (expected.indices % 2000).tolist()
-    assert found.parents.tolist() == (expected.indices // 2000).tolist()
 
 
 def test_sampling_follows_probabilities():

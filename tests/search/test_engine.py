@@ -295,12 +295,3 @@ def test_sampling_depends_on_seed_and_sentence_only(sentence):
     assert first == sampled(pieces=1, hypotheses=6) != sampled(seed=2)
     assert len({str(one) for several in first.values() for one in several}) > 20
     assert sampled(sampling_topk=1) == sampled(seed=2, sampling_topk=1) == sampled(seed=3, sampling_topp=1e-6)
-
-
-def test_prefix_with_end_of_sentence_only(sentence):
-    task, model = sentence
-    (sample,) = samples_of(task)
-    ends = {int(number): torch.tensor([task.target_dictionary.eos()]) for number in sample["id"]}
-    found = search_ours(task, [model], samples_of(task), ends, beam=3, max_len_b=9)
-    for several in found.values():
-        assert [one["tokens"].tolist() for one in several] == [[2]] and several[0]["score"].isfinite()
