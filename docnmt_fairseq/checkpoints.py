@@ -3,6 +3,7 @@
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from textwrap import shorten
 from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 import torch
@@ -15,7 +16,7 @@ from omegaconf import DictConfig, OmegaConf, open_dict
 
 import docnmt_fairseq
 from docnmt_fairseq.corpus.prepared import data_bin, prepared_folder
-from docnmt_fairseq.errors import InputError, first_line, misfit
+from docnmt_fairseq.errors import InputError, first_line
 from docnmt_fairseq.files import PathLike
 from docnmt_fairseq.layers.lora import merge_lora
 
@@ -98,10 +99,10 @@ def _build(
         known = not user_dir or Path(user_dir).name in sys.modules  # the name under which fairseq imports it
         remedy = "" if known else f"; or {_user_dir_remedy(user_dir)}"
         raise InputError(f"--path {path}: {error}{remedy}") from None
-    except RuntimeError as error:  # PyTorch's error for parameters of another shape
+    except RuntimeError as error:  # PyTorch's error for parameters of another shape, which the second line names
+        detail = shorten(" ".join(str(error).split("\n")[1:2]) or first_line(error), 200)
         raise InputError(
-            f"--path {path}: does not fit the dictionaries of {folder}; give the --data of its training "
-            f"({misfit(error)})"
+            f"--path {path}: does not fit the dictionaries of {folder}; give the --data of its training ({detail})"
         ) from error
     except (OSError, KeyError, AssertionError) as error:
         raise InputError(f"--path {path}: cannot be loaded with --data {folder}: {first_line(error)}") from error

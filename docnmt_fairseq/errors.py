@@ -1,7 +1,6 @@
 """Errors of input and options, shown to the user in one line."""
 
 import re
-from textwrap import shorten
 from typing import Iterable, Optional, Tuple
 
 UNSAFE = "Weights only load failed"  # PyTorch's message
@@ -48,9 +47,3 @@ def first_line(error: BaseException) -> str:
         named = GLOBAL.search(str(error))
         return UNSAFE if named is None else f"{UNSAFE}: contains {named[1]}"
     return line.split(" If you trust the file", 1)[0]
-
-
-def misfit(error: BaseException) -> str:
-    """First detail of PyTorch's error about parameters that do not fit a model."""
-    lines = str(error).strip().splitlines()
-    return shorten(lines[1], 200) if len(lines) > 1 else first_line(error)

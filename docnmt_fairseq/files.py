@@ -150,7 +150,7 @@ def _link_target(path: Path) -> Path:
 
 
 def _is_special(path: Path) -> bool:
-    """Whether a path is a pipe or a device, which must not be replaced by a regular file."""
+    """Returns whether a path is a pipe or a device, which must not be replaced by a regular file."""
     try:
         mode = path.stat().st_mode
     except OSError:

@@ -8,7 +8,7 @@ from dataclasses import MISSING, Field, dataclass, field, fields
 from enum import Enum
 from typing import Any, Collection, Iterator, List, Optional, Protocol, Sequence, Tuple, Type, TypeVar
 
-from docnmt_fairseq.errors import InputError, refuse
+from docnmt_fairseq.errors import refuse
 
 T = TypeVar("T")
 
@@ -87,42 +87,14 @@ def plain(value: Any) -> Any:
     return list(value) if isinstance(value, Sequence) and not isinstance(value, (str, list, tuple)) else value
 
 
-def shown(value: Any) -> str:
-    """Text of a value for messages."""
-    return f"{value:g}" if isinstance(value, float) else str(value)
-
-
 def options_of(cfg: Any, cls: Type[T]) -> T:
     """Options of one component, taken from a configuration with the options of all components.
 
     Args:
         cfg: object with an attribute for each option.
         cls: dataclass of the component's options.
-
-    Raises:
-        InputError: the configuration lacks an option, because the component was registered after the models.
     """
-    for known in fields(cls):  # type: ignore[arg-type]
-        if not hasattr(cfg, known.name):
-            raise InputError(
-                f"{flag_of(known.name)}: unknown to the models, because {cls.__qualname__} was defined after them; "
-                "import the module that registers it before docnmt_fairseq.register()"
-            )
     return cls(**{known.name: plain(getattr(cfg, known.name)) for known in fields(cls)})  # type: ignore[arg-type]
-
-
-def changed(cfg: Any, cls: type, names: Optional[Collection[str]] = None) -> Iterator[str]:
-    """Options that differ from their defaults, formatted as on the command line.
-
-    Args:
-        cfg: object with an attribute for each option.
-        cls: dataclass of options.
-        names: options to compare; None: all.
-    """
-    for known in fields(cls):
-        value = plain(getattr(cfg, known.name))
-        if (names is None or known.name in names) and value != default_of(known):
-            yield f"{flag_of(known.name)} {shown(value)}"
 
 
 def problems_of(cfg: Any, cls: type, only: Optional[Collection[str]] = None) -> Iterator[str]:

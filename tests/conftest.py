@@ -29,6 +29,8 @@ EXPLICIT: set = {
     "context",
     "corpus",
     "criterions",
+    "data",
+    "docs",
     "embedding",
     "evaluation",
     "fairseq_patches",
@@ -46,6 +48,7 @@ EXPLICIT: set = {
     "search",
     "serve",
     "tasks",
+    "tests",
     "translate",
 }
 TRAINING = ("hub", "models", "report", "serve", "tasks", "translate")  # folders whose tests do

@@ -3,15 +3,13 @@
 import math
 import subprocess
 import sys
-from argparse import Namespace
 from dataclasses import dataclass
 
 import pytest
 
 from docnmt_fairseq.context.base import CONTEXT_MECHANISMS, ContextMechanism, NoOptions
 from docnmt_fairseq.context.selected.attention import HierarchicalAttention
-from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.options import option, options_of, problems_of
+from docnmt_fairseq.options import option, problems_of
 
 
 def test_a_name_is_registered_once():
@@ -63,11 +61,6 @@ def test_the_package_imports_nothing_heavy():
 class Shares:
     share: float = option(0.5, "a share", minimum=0, maximum=1)
     count: int = option(1, "a count", minimum=1)
-
-
-def test_missing_options_are_named():
-    with pytest.raises(InputError, match="--share"):
-        options_of(Namespace(count=2), Shares)
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from benchmarks.lib.measuring import by_turns, clock, ratio, run_benchmark, show
 from benchmarks.lib.reporting import table
 from benchmarks.lib.systems import STOCK, add_model_options, configuration, shown_sizes
 from docnmt_fairseq.data.index import DocumentIndex
-from docnmt_fairseq.data.index_cache import read_index
+from docnmt_fairseq.data.loading import read_index
 
 TITLE = "Speed of translating documents"
 CONTEXT, BREAK = 3, "<p>"  # concatenation models: previous sentences, separator

@@ -22,7 +22,7 @@ from benchmarks.lib.measuring import child_output, peak_of, print_peak, run_benc
 from benchmarks.lib.reporting import table
 from benchmarks.lib.systems import System, configuration
 from benchmarks.speed.indexing import PARAGRAPH, VOCABULARY, PeakMemory, make_side
-from docnmt_fairseq.data.index_cache import cache_indexes
+from docnmt_fairseq.data.loading import cache_indexes
 
 TITLE = "Requirements of a training process"
 WIDTH, BATCH_TOKENS = 512, 4096

@@ -64,7 +64,7 @@ def config_from(args: argparse.Namespace) -> PrepareConfig:
 
 def run(args: argparse.Namespace) -> None:
     """Prepares, and prints counts, the data-bins and the command that trains on them."""
-    from docnmt_fairseq.data.index_cache import cache_indexes
+    from docnmt_fairseq.data.loading import cache_indexes
 
     config = config_from(args)
     manifest = prepare(config)

@@ -160,7 +160,6 @@ class DocumentLabelSmoothedCrossEntropy(LabelSmoothedCrossEntropyCriterion):
 
     @classmethod
     def reduce_metrics(cls, logging_outputs: List[Dict[str, Any]]) -> None:
-        """Logs means over the batches of all processes."""
         super().reduce_metrics(logging_outputs)
         log_sums(logging_outputs)
 
@@ -236,7 +235,6 @@ class _LabelSmoothedNll(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad_loss: Tensor, _: Tensor) -> Tuple[Tensor, None, None]:
-        """Gradient of the logits, in their type."""
         logits, target = ctx.saved_tensors
         of_target, of_all = _weights(logits, ctx.smoothing)
         gradient = torch.empty_like(logits)

@@ -1,11 +1,11 @@
-"""Chunks of long documents, and batches of chunks packed by their number of tokens."""
+"""Chunks of long documents, batches of chunks packed by their number of tokens, and context dropout of chunks."""
 
 import logging
 from dataclasses import dataclass
-from typing import List, Optional
+from enum import Enum
+from typing import List, Optional, Sequence, Tuple
 
 import numpy as np
-from fairseq.data import FairseqDataset
 
 from docnmt_fairseq.errors import InputError
 
@@ -113,18 +113,6 @@ def _furthest_end(start: int, last: int, total: np.ndarray, limits: ChunkLimits)
     return max(int(end), start + 1)
 
 
-def check_some_left(kept: np.ndarray, dataset: FairseqDataset, name: str) -> None:
-    """Raises :class:`InputError` if every sentence of a split with targets is too long for the model.
-
-    Args:
-        kept: indices that are left.
-        dataset: dataset of the split.
-        name: name of the dataset, for the message.
-    """
-    if not len(kept) and len(dataset) and getattr(dataset, "tgt", None) is not None:
-        raise InputError(f"{name}: every sentence is too long; raise --max-source-positions and --max-target-positions")
-
-
 def pack_batches(
     order: np.ndarray, costs: np.ndarray, max_tokens: Optional[int], max_chunks: Optional[int]
 ) -> List[np.ndarray]:
@@ -154,3 +142,66 @@ def pack_batches(
             "lower --max-document-tokens or --max-document-sentences"
         )
     return batches
+
+
+# --- Context dropout ---
+
+
+class Hidden(Enum):
+    """Context that is hidden from the sentences of a document; false if nothing is hidden."""
+
+    NOTHING = "nothing"
+    SOURCE = "source"  # other source sentences; previous translations are visible
+    ALL = "all"
+
+    def __bool__(self) -> bool:
+        return self is not Hidden.NOTHING
+
+
+@dataclass(frozen=True)
+class ContextDropout:
+    """Draws what is hidden of every chunk of a document in every epoch.
+
+    Attributes:
+        everything: probability that sentences see only themselves.
+        source: probability that they see only the previous translations.
+        seed: seed of the draws.
+
+    Raises:
+        InputError: not probabilities of two exclusive events.
+    """
+
+    everything: float = 0.0
+    source: float = 0.0
+    seed: int = 1
+
+    def __post_init__(self) -> None:
+        if min(self.everything, self.source) < 0 or not self.everything + self.source <= 1:
+            raise InputError(
+                f"--context-dropout {self.everything} and --source-context-dropout {self.source}: probabilities of "
+                "exclusive events; neither may be negative, and their sum at most 1"
+            )
+
+    def draw(self, epoch: int, number: int) -> Hidden:
+        """Returns what is hidden of a chunk in an epoch."""
+        if not self.everything + self.source:
+            return Hidden.NOTHING
+        drawn = np.random.default_rng((self.seed, epoch, number)).random()
+        if drawn < self.everything:
+            return Hidden.ALL
+        return Hidden.SOURCE if drawn < self.everything + self.source else Hidden.NOTHING
+
+
+def target_documents(chunks: Sequence[Tuple[Hidden, int]]) -> Optional[np.ndarray]:
+    """Returns the document of every sentence's target, [S]; targets of one document see the previous ones.
+
+    Args:
+        chunks: what is hidden of each chunk, and its number of translated sentences.
+
+    Returns:
+        ascending numbers; None if targets and sources are in the same documents.
+    """
+    if all(hidden is not Hidden.SOURCE for hidden, _ in chunks):
+        return None
+    lengths = np.concatenate([np.ones(rows, int) if hidden is Hidden.ALL else [rows] for hidden, rows in chunks])
+    return np.repeat(np.arange(len(lengths)), lengths.astype(int))

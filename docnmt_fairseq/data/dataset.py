@@ -11,12 +11,18 @@ from torch.utils.data import get_worker_info
 
 from docnmt_fairseq.batch.layout import DocumentLayout, PlanKey
 from docnmt_fairseq.batch.ragged import Ragged
-from docnmt_fairseq.data.chunking import ChunkLimits, chunk_documents, pack_batches, running_total
-from docnmt_fairseq.data.context_dropout import ContextDropout, Hidden, target_documents
+from docnmt_fairseq.data.chunking import (
+    ChunkLimits,
+    ContextDropout,
+    Hidden,
+    chunk_documents,
+    pack_batches,
+    running_total,
+    target_documents,
+)
 from docnmt_fairseq.data.extra_sources import ExtraSourceBatch, lengths_of
 from docnmt_fairseq.data.index import DocumentIndex, Lines, Split, name_of
-from docnmt_fairseq.data.random_context import TrainingSentences, drawn_chunk, drawn_rows
-from docnmt_fairseq.data.similar import within_chunk
+from docnmt_fairseq.data.selected_context import TrainingSentences, drawn_chunk, drawn_rows, within_chunk
 
 Sample = Dict[str, Any]  # a chunk from ``__getitem__``, or a batch from ``collater``
 
@@ -134,7 +140,11 @@ class DocumentDataset(FairseqDataset):
         targets = None
         if samples[0]["target"] is not None:
             targets = [tokens for sample in samples for tokens in sample["target"]]
-        lines = self._lines(samples)
+        of_sources = zip(*(sample["extra"] for sample in samples))
+        lines = [
+            None if of_samples[0] is None else ExtraSourceBatch.join(list(chain.from_iterable(of_samples)))
+            for of_samples in of_sources
+        ]
         layout = self._layout(samples, source, decoded, targets, lines, drawn).with_plans(self.plans, self.device)
         if get_worker_info() is not None:  # one block of memory is transferred faster than many
             layout = layout.gathered()
@@ -157,14 +167,6 @@ class DocumentDataset(FairseqDataset):
             "net_input": net_input,
             "target": target,
         }
-
-    def _lines(self, samples: List[Sample]) -> List[Optional[ExtraSourceBatch]]:
-        """Returns the data of every extra source, None for those taken from the document."""
-        of_sources = zip(*(sample["extra"] for sample in samples))
-        return [
-            None if of_samples[0] is None else ExtraSourceBatch.join(list(chain.from_iterable(of_samples)))
-            for of_samples in of_sources
-        ]
 
     def _layout(
         self,
@@ -192,7 +194,7 @@ class DocumentDataset(FairseqDataset):
             None if targets is None else np.array([len(tokens) for tokens in targets]),
             None if decoded.all() else np.flatnonzero(decoded),
             context_tokens=torch.cat(context) if context else None,
-            extra_lengths=lengths_of(lines),
+            extra_lengths=lengths_of(lines) if lines else None,
             similar=None if self.similar is None else np.concatenate([sample["similar"] for sample in samples]),
             epoch=self.epoch if self.shuffle else 0,
             drawn=drawn,
@@ -202,11 +204,9 @@ class DocumentDataset(FairseqDataset):
     def _targets(self, targets: List[Tensor], rows: Ragged) -> Tuple[Tensor, Tensor]:
         """Returns the target and the decoder input, the target shifted right after an end of sentence."""
         target = rows.pad(torch.cat(targets), self.pad)
-        previous = torch.full_like(target, self.pad)
+        previous = torch.full_like(target, self.eos)
         previous[:, 1:] = target[:, :-1]
-        previous[:, 0] = self.eos
-        last = rows.lengths_tensor
-        previous[torch.arange(previous.size(1)) >= last[:, None]] = self.pad
+        previous[torch.arange(previous.size(1)) >= rows.lengths_tensor[:, None]] = self.pad
         return target, previous
 
     def too_long(self, max_source: int, max_target: int) -> np.ndarray:
@@ -230,15 +230,6 @@ class DocumentDataset(FairseqDataset):
         return total[self.chunks.end] - total[self.chunks.start]
 
     def num_tokens(self, number: int) -> int:
-        """Returns the number of tokens of a chunk."""
-        return int(self.sizes[number])
-
-    def num_tokens_vec(self, numbers: np.ndarray) -> np.ndarray:
-        """Returns the numbers of tokens of chunks."""
-        return self.sizes[numbers]
-
-    def size(self, number: int) -> int:
-        """Returns the number of tokens of a chunk."""
         return int(self.sizes[number])
 
     def ordered_indices(self) -> np.ndarray:
@@ -260,18 +251,11 @@ class DocumentDataset(FairseqDataset):
         return pack_batches(np.asarray(indices), self._costs(), max_tokens, max_sentences)
 
     def set_epoch(self, epoch: int) -> None:
-        """Called by fairseq at the start of an epoch; changes the draws of context dropout."""
         self.epoch = epoch
 
     @property
     def can_reuse_epoch_itr_across_epochs(self) -> bool:
-        """False with shuffling: batches differ between epochs."""
         return not self.shuffle
-
-    @property
-    def supports_prefetch(self) -> bool:
-        """False: memory maps need no prefetching."""
-        return False
 
 
 def sentence_sizes(dataset: Lines, index: DocumentIndex) -> np.ndarray:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Callable, Dict, List, Optional, Sequence, Tuple
+from typing import TYPE_CHECKING, Callable, Dict, List, Optional, Sequence, Tuple
 
 import numpy as np
 import torch
@@ -11,10 +11,12 @@ from torch import Tensor
 
 from docnmt_fairseq.batch.context_sentences import CONTEXT_SELECTIONS
 from docnmt_fairseq.boundaries import PARAGRAPH, paragraph_symbol
-from docnmt_fairseq.data.features import FeatureLines, find_features, same_width
 from docnmt_fairseq.data.index import Lines, Marks, check_parallel
 from docnmt_fairseq.data.loading import load_side
 from docnmt_fairseq.errors import InputError
+
+if TYPE_CHECKING:
+    from docnmt_fairseq.data.features import FeatureFile
 
 NONE = "none"
 OPTION = "--extra-sources"
@@ -83,15 +85,7 @@ class ExtraSourceInput:
 
 
 class ExtraSourceData:
-    """The extra sources of a task's data-bins.
-
-    Args:
-        data_bins: data-bins of training; dictionaries are in the first.
-        languages: source and target, as in the file names.
-        dictionary: dictionary of the source.
-        load_dictionary: loads a dictionary from a file.
-        dataset_impl: fairseq's option.
-    """
+    """Extra sources in a task's data-bins, the first of which has the dictionaries."""
 
     def __init__(
         self,
@@ -123,7 +117,8 @@ class ExtraSourceData:
                 if widths:
                     self.widths.setdefault(spec.name, (next(known), "the model"))
                 else:
-                    self._find_all(spec.name, split)
+                    for data_bin in dict.fromkeys(self.data_bins):  # before training reads them
+                        self._feature_file(spec.name, data_bin, split)
                 found.append(ExtraSourceInput(spec, width=self.widths[spec.name][0]))
             else:
                 text = spec.kind == "text"
@@ -152,8 +147,7 @@ class ExtraSourceData:
 
         Args:
             specs: specifications.
-            data_bin: data-bin of the split.
-            split: name of the split.
+            data_bin, split: place of the data.
             source: dataset of the source side; train, train1, … may be combined.
             upsample: repetitions of the first of several files.
 
@@ -185,23 +179,20 @@ class ExtraSourceData:
         check_parallel(marks, Marks.read(dataset, paragraph_symbol(dictionary)), str(prefix), suffix)
         return dataset
 
-    def _find_all(self, name: str, split: str) -> None:
-        """Checks the features of every data-bin before training reads them."""
-        owners: Dict[Path, Path] = {}
-        for data_bin in dict.fromkeys(self.data_bins):
-            file = find_features(data_bin, split, name)
-            same_width(self.widths, name, file)
-            owner = owners.setdefault(file.path, data_bin)
-            if owner != data_bin:
-                raise InputError(
-                    f"{OPTION} features:{name}: {file.path} would belong to {owner} and {data_bin}; move the features "
-                    "into each data-bin"
-                )
+    def _feature_file(self, name: str, data_bin: Path, split: str) -> "FeatureFile":
+        """Returns the features of a split; raises :class:`InputError` if their width differs from that of others."""
+        from docnmt_fairseq.data.features import find_features
 
-    def _features(self, name: str, data_bin: Path, split: str, marks: Marks) -> FeatureLines:
         file = find_features(data_bin, split, name)
-        same_width(self.widths, name, file)
-        return FeatureLines(file, marks)
+        width, where = self.widths.setdefault(name, (file.width, str(file.path)))
+        if file.width != width:
+            raise InputError(f"{file.path}: expected features of width {width}, as {where} has, found {file.width}")
+        return file
+
+    def _features(self, name: str, data_bin: Path, split: str, marks: Marks) -> Lines:
+        from docnmt_fairseq.data.features import FeatureLines
+
+        return FeatureLines(self._feature_file(name, data_bin, split), marks)
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 import zipfile
 from functools import cached_property
 from pathlib import Path
-from typing import Dict, Literal, Optional, Tuple
+from typing import Dict, Literal, Optional
 
 import numpy as np
 import torch
@@ -109,7 +109,7 @@ class FeatureLines:
     """
 
     def __init__(self, file: FeatureFile, marks: Marks):
-        is_sentence = ~(marks.document_end | (marks.levels_ended > 0))
+        is_sentence = marks.is_sentence
         lines, sentences = len(is_sentence), int(is_sentence.sum())
         if file.lines not in (lines, sentences):
             raise InputError(
@@ -136,16 +136,3 @@ def find_features(data_bin: Path, split: str, name: str) -> FeatureFile:
         what = f"several: {', '.join(map(str, found))}" if found else "no such file, also not in the parent folder"
         raise InputError(f"--extra-sources features:{name}: {data_bin}/{split}.{name}.npy or .npz: {what}")
     return FeatureFile(found[0])
-
-
-def same_width(known: Dict[str, Tuple[int, str]], name: str, file: FeatureFile) -> None:
-    """Records the width of features; raises :class:`InputError` if it differs from a previous one.
-
-    Args:
-        known: width by name, and its origin.
-        name: name of the features.
-        file: file of one split.
-    """
-    width, where = known.setdefault(name, (file.width, str(file.path)))
-    if file.width != width:
-        raise InputError(f"{file.path}: expected features of width {width}, as {where} has, found {file.width}")

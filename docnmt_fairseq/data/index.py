@@ -57,6 +57,11 @@ class Marks:
             levels_ended[found] = levels
         return cls(sizes == 1, levels_ended)
 
+    @property
+    def is_sentence(self) -> np.ndarray:
+        """Items that are no boundary, [items] bool."""
+        return ~(self.document_end | (self.levels_ended > 0))
+
 
 def tokens_at(dataset: Lines, items: np.ndarray, place: int = 0) -> np.ndarray:
     """Returns the token at a position of the given items, directly from the memory map if there is one."""
@@ -127,13 +132,14 @@ class DocumentIndex:
                 f"{name}: {len(marks.document_end):,} lines, at most {MOST_LINES:,} per data-bin; use docnmt prepare "
                 "--shards, and train on data-bin:data-bin-1:..."
             )
-        items = np.flatnonzero(~(marks.document_end | (marks.levels_ended > 0))).astype(np.int32)
+        items = np.flatnonzero(marks.is_sentence).astype(np.int32)
         if not len(items):
             raise InputError(f"{name}: no sentences")
         unmarked_items = items[_in_unmarked_files(marks.document_end, parts)[items]]
         alone = unmarked_items if unmarked == "line" else []
         ends = np.concatenate([np.flatnonzero(marks.document_end), parts, alone])
-        documents = _starts(items, ends, len(items))
+        starts = np.concatenate([[0], np.searchsorted(items, ends), [len(items)]])
+        documents = np.unique(starts)  # without documents that have no sentence
         if len(unmarked_items) and unmarked != "line":
             logger.warning(
                 f"{name}: a file has no empty line, so its sentences ({len(unmarked_items):,} in such files) are one "
@@ -174,11 +180,6 @@ def _in_unmarked_files(document_end: np.ndarray, parts: Sequence[int]) -> np.nda
     return np.repeat(~marked, np.diff(starts, append=len(document_end)))
 
 
-def _starts(items: np.ndarray, ends: np.ndarray, total: int) -> np.ndarray:
-    """Returns the first sentences of documents, and the total; documents without sentences are left out."""
-    return np.unique(np.concatenate([[0], np.searchsorted(items, ends), [total]]))
-
-
 def _levels(documents: np.ndarray, paragraphs: np.ndarray, starts: np.ndarray, ended: np.ndarray) -> np.ndarray:
     """Returns the number of levels that begin with each paragraph; empty if there are only paragraphs.
 
@@ -200,12 +201,35 @@ def _levels(documents: np.ndarray, paragraphs: np.ndarray, starts: np.ndarray, e
 def _check_paragraphs(marks: Marks, ends: np.ndarray, name: str) -> None:
     """Raises :class:`InputError` for the first ``<p>`` at the start of a document or after another one."""
     before = ends - 1
-    is_boundary = marks.document_end | (marks.levels_ended > 0)
-    misplaced = is_boundary[np.maximum(before, 0)]  # if the first line is a boundary, it is misplaced
+    misplaced = ~marks.is_sentence[np.maximum(before, 0)]  # if the first line is a boundary, it is misplaced
     if misplaced.any():
         line = int(ends[np.argmax(misplaced)]) + 1
         mark = boundary(int(marks.levels_ended[line - 1]))
         raise InputError(f"{name}: line {line}: {mark} ends a paragraph without a sentence")
+
+
+class LinesInMemory:
+    """Indexed dataset of a list of token tensors."""
+
+    def __init__(self, lines: List[Tensor]):
+        self.lines = lines
+        self.sizes = np.array([len(line) for line in lines])
+
+    def __getitem__(self, item: int) -> Tensor:
+        return self.lines[item]
+
+    def __len__(self) -> int:
+        return len(self.lines)
+
+
+def index_of(lines: LinesInMemory, paragraph_symbol: Optional[int]) -> DocumentIndex:
+    """Returns the index of typed lines, whose last document may be incomplete; empty without sentences."""
+    marks = Marks.read(lines, paragraph_symbol)
+    if not marks.is_sentence.any():
+        empty = np.zeros(0, dtype=np.int32)
+        return DocumentIndex(empty, np.zeros(1, dtype=np.int32), empty)
+    marked = Marks(np.append(marks.document_end, True), np.append(marks.levels_ended, 0))
+    return DocumentIndex.build(marked, "input", strict=False)
 
 
 def files_of(dataset: Lines) -> List[str]:
@@ -239,7 +263,7 @@ class Split:
         name: name for messages.
         extra: datasets of the same items, texts or features of the sentences; None for extra sources that are taken
             from the document.
-        similar: [items, K] how many sentences back the most similar ones are, see ``data/similar.py``.
+        similar: [items, K] how many sentences back the most similar ones are, see ``selected_context.py``.
     """
 
     source: Lines

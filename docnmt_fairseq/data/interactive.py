@@ -12,35 +12,11 @@ from docnmt_fairseq.batch.layout import DocumentLayout
 from docnmt_fairseq.boundaries import MAX_LEVELS
 from docnmt_fairseq.data.chunking import ChunkLimits
 from docnmt_fairseq.data.dataset import DocumentDataset, Sample
-from docnmt_fairseq.data.index import DocumentIndex, Marks, Split
-from docnmt_fairseq.data.random_context import TrainingSentences
+from docnmt_fairseq.data.index import DocumentIndex, LinesInMemory, Marks, Split, index_of
+from docnmt_fairseq.data.selected_context import TrainingSentences
 from docnmt_fairseq.errors import InputError
 
 History = List[List[Tensor]]  # translations of a document: one [m_t, w] per sentence and model
-
-
-class LinesInMemory:
-    """Indexed dataset of a list of token tensors."""
-
-    def __init__(self, lines: List[Tensor]):
-        self.lines = lines
-        self.sizes = np.array([len(line) for line in lines])
-
-    def __getitem__(self, item: int) -> Tensor:
-        return self.lines[item]
-
-    def __len__(self) -> int:
-        return len(self.lines)
-
-
-def index_of(lines: LinesInMemory, paragraph_symbol: Optional[int]) -> DocumentIndex:
-    """Returns the index of typed lines, whose last document may be incomplete; empty without sentences."""
-    marks = Marks.read(lines, paragraph_symbol)
-    if (marks.document_end | (marks.levels_ended > 0)).all():
-        empty = np.zeros(0, dtype=np.int32)
-        return DocumentIndex(empty, np.zeros(1, dtype=np.int32), empty)
-    marked = Marks(np.append(marks.document_end, True), np.append(marks.levels_ended, 0))
-    return DocumentIndex.build(marked, "input", strict=False)
 
 
 @dataclass(frozen=True)
@@ -129,7 +105,6 @@ class InteractiveDataset(DocumentDataset):
         }
 
     def decoded_sentences(self) -> np.ndarray:
-        """Returns the number of new sentences of every chunk, [P]."""
         skipped, old = self.skipped, np.flatnonzero(self.index.items < self.carried)
         self.skipped = np.union1d(skipped, old)
         counts = super().decoded_sentences()
@@ -137,7 +112,6 @@ class InteractiveDataset(DocumentDataset):
         return counts
 
     def collater(self, samples: List[Sample]) -> Sample:
-        """Returns the batch and stores its documents."""
         batch = super().collater(samples)
         if batch:
             numbers = [sample["number"] for sample in samples if len(sample["ids"])]
@@ -149,8 +123,7 @@ class InteractiveDataset(DocumentDataset):
 
     @property
     def can_reuse_epoch_itr_across_epochs(self) -> bool:
-        """False: fairseq would store every buffer."""
-        return False
+        return False  # fairseq would store every buffer
 
 
 class OpenDocument:
@@ -178,12 +151,7 @@ class OpenDocument:
         self.batches: Deque[OpenBatch] = deque()
         self.history: History = []  # translations of its sentences at the end of the last batch
 
-    def extend(
-        self,
-        lines: List[Tensor],
-        context: bool,
-        limits: ChunkLimits,
-    ) -> InteractiveDataset:
+    def extend(self, lines: List[Tensor], context: bool, limits: ChunkLimits) -> InteractiveDataset:
         """Returns the new lines as documents; an empty line (one token) ends a document.
 
         Args:

@@ -1,102 +1,179 @@
-"""Loading of the sides of a data-bin, with a check of their files."""
+"""Loading of the splits of a data-bin: complete files, and the index of their documents, cached next to them."""
 
+import hashlib
 import itertools
+import json
+import logging
+import os
 import struct
-from contextlib import contextmanager
+from itertools import chain, pairwise
 from pathlib import Path
-from typing import Iterator, Optional, Tuple
+from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 import numpy as np
-from fairseq.data import Dictionary
+from fairseq.data import ConcatDataset, Dictionary
 from fairseq.data.data_utils import load_indexed_dataset
-from fairseq.data.indexed_dataset import _code_to_dtype
+from fairseq.data.indexed_dataset import MMapIndexedDataset
 
-from docnmt_fairseq.data.index import Lines
+from docnmt_fairseq.boundaries import paragraph_symbol
+from docnmt_fairseq.data.index import DocumentIndex, Lines, Marks, check_parallel, files_of, name_of, part_starts
 from docnmt_fairseq.errors import InputError, first_line
 
-MAGIC = b"MMIDIDX\x00\x00"
-HEADER = struct.Struct("<9sQBQ")  # magic, version, token type, number of items
 REMEDY = "it is damaged or incomplete; make or copy the data-bin again"
 
+INDEX_ENDING = ".index.npy"
+COMBINED = ".combined"  # precedes the ending for train, train1, … together
+INDEX_HEADER = 16  # int32 numbers: fingerprint (8), lengths of the arrays
+FINGERPRINT = 8
+ARRAYS = ("documents", "paragraphs", "items", "levels")
 
-@contextmanager
-def split_errors(data_bin: str, split: str, languages: Tuple[str, str]) -> Iterator[None]:
-    """Context in which fairseq loads a split: a missing split becomes an error that lists the existing ones."""
-    try:
-        yield
-    except FileNotFoundError as error:
-        pairs = ("-".join(languages), "-".join(languages[::-1]))
-        splits = sorted({path.name.split(".")[0] for pair in pairs for path in Path(data_bin).glob(f"*.{pair}.*")})
-        raise InputError(f"{data_bin}: has no split {split!r}; its splits: {', '.join(splits) or 'none'}") from error
+logger = logging.getLogger(__name__)
 
 
-def check_side(data_bin: str, split: str, pair: str, language: str, dictionary: Dictionary, combine: bool) -> None:
-    """Checks that the files of one side of a split are complete and, by their last items, of this dictionary.
-
-    fairseq would fail in the middle of an epoch, or train on wrong tokens. Other formats than ``mmap`` are not checked.
-
-    Args:
-        data_bin: folder.
-        split: ``train``, ``valid``, ….
-        pair: language pair as in the file names.
-        language: the side.
-        dictionary: dictionary of the side.
-        combine: also check ``train1``, ``train2``, ….
-
-    Raises:
-        InputError: names the bad file.
-    """
-    for number in itertools.count() if combine else [0]:
-        prefix = Path(data_bin) / f"{split}{number or ''}.{pair}.{language}"
-        if not Path(f"{prefix}.idx").is_file():
-            return
-        _check(prefix, dictionary)
+# --- Lines ---
 
 
 def load_side(
-    data_bin: Path, split: str, languages: Tuple[str, str], side: str, dictionary: Dictionary, kind: Optional[str]
+    data_bin: Path,
+    split: str,
+    languages: Tuple[str, str],
+    side: str,
+    dictionary: Dictionary,
+    dataset_impl: Optional[str],
+    combine: bool = False,
+    upsample_primary: int = 1,
 ) -> Optional[Lines]:
-    """Loads one side of a split from the files of either direction; None if there are none.
+    """Loads one side of a split (source, target, or an extra side) from the files of either direction.
+
+    With ``combine`` also loads ``train1``, ``train2``, …; ``upsample_primary`` repeats ``train`` then. Returns None if
+    there are no files.
+
+    Raises:
+        InputError: a file is damaged, or was made with another dictionary.
+    """
+    parts: List[Lines] = []
+    for number in itertools.count() if combine else [0]:
+        names = [f"{split}{number or ''}.{'-'.join(pair)}.{side}" for pair in (languages, languages[::-1])]
+        found = (_load(data_bin / name, dictionary, dataset_impl) for name in names)
+        part = next((lines for lines in found if lines is not None), None)
+        if part is None:
+            break
+        parts.append(part)
+    if len(parts) > 1:
+        return ConcatDataset(parts, [max(1, upsample_primary), *[1] * (len(parts) - 1)])
+    return parts[0] if parts else None
+
+
+def _load(prefix: Path, dictionary: Dictionary, dataset_impl: Optional[str]) -> Optional[Lines]:
+    """Loads a file; checks that it is complete and, by its last lines, of this dictionary.
+
+    fairseq would fail in the middle of an epoch, or train on wrong tokens.
+    """
+    try:
+        lines: Any = load_indexed_dataset(str(prefix), dictionary, dataset_impl)
+        mapped = isinstance(lines, MMapIndexedDataset)  # other formats are not checked
+        tokens = np.frombuffer(lines._bin_buffer, dtype=lines._index.dtype) if mapped else None
+    except (AssertionError, KeyError, ValueError, struct.error) as error:
+        raise InputError(f"{prefix}.{{bin,idx}}: {first_line(error)}: {REMEDY}") from error
+    if getattr(lines, "supports_prefetch", False):
+        raise InputError("--dataset-impl cached: documents need random access; use mmap or lazy")
+    if tokens is not None:
+        if len(tokens) != int(lines.sizes.sum(dtype=np.int64)):
+            raise InputError(f"{prefix}.{{bin,idx}}: do not have the same number of tokens: {REMEDY}")
+        last = tokens[-int(lines.sizes[-100:].sum()) :]
+        if int(last.max()) >= len(dictionary) or int(last[-1]) != dictionary.eos():
+            raise InputError(f"{prefix}.bin: made with another dictionary, or {REMEDY}")
+    return lines
+
+
+# --- Index of documents ---
+
+
+def read_index(
+    source: Lines, target: Optional[Lines], symbols: Tuple[Optional[int], Optional[int]], name: str, unmarked: str
+) -> DocumentIndex:
+    """Returns the index of a parallel corpus after checking that both sides have the same boundaries.
+
+    It is cached in a file next to the source, memory-mapped by all processes; that of several files together is next to
+    the first. Outdated or damaged files are replaced.
 
     Args:
-        data_bin: folder.
-        split: ``train``, ``valid``, ….
-        languages: source and target.
-        side: source, target, or an extra side.
-        dictionary: dictionary of the side.
-        kind: fairseq's ``--dataset-impl``.
+        source, target: fairseq datasets; no target in translation.
+        symbols: id of ``<p>`` in either dictionary.
+        name: name of the corpus, for messages.
+        unmarked: see :meth:`DocumentIndex.build`.
     """
-    for pair in (languages, languages[::-1]):
-        name = "-".join(pair)
-        check_side(str(data_bin), split, name, side, dictionary, combine=False)
-        prefix = data_bin / f"{split}.{name}.{side}"
-        try:
-            lines: Optional[Lines] = load_indexed_dataset(str(prefix), dictionary, kind)
-        except (AssertionError, KeyError, ValueError, struct.error) as error:
-            raise InputError(f"{prefix}.{{bin,idx}}: {first_line(error)}: {REMEDY}") from error
-        if lines is not None:
-            return lines
-    return None
+    sides = [source] if target is None else [source, target]
+    files = [files_of(lines) for lines in sides]
+    names = list(map(name_of, sides))
+    path = None
+    if all(files):  # otherwise in memory
+        path = Path(files[0][0] + (COMBINED if len(files[0]) > 1 else "") + INDEX_ENDING)
+        fingerprint = _fingerprint(list(chain(*files)), [*symbols, unmarked, *part_starts(source)])
+        if (cached := _load_index(path, fingerprint, names)) is not None:
+            return cached
+    marks = Marks.read(source, symbols[0])
+    if target is not None:
+        check_parallel(marks, Marks.read(target, symbols[1]), name)
+    index = DocumentIndex.build(marks, name, unmarked, part_starts(source))
+    if path is None:
+        return index
+    try:
+        _save_index(path, fingerprint, index, sides)
+    except OSError as error:
+        logger.info(f"{path}: cannot be written ({error.strerror}); every process holds its own index")
+        return index
+    return _load_index(path, fingerprint, names) or index
 
 
-def _check(prefix: Path, dictionary: Dictionary) -> None:
-    index, tokens = Path(f"{prefix}.idx"), Path(f"{prefix}.bin")
-    content = np.memmap(index, mode="r") if index.stat().st_size else np.zeros(0, dtype=np.uint8)
-    if len(content) < HEADER.size or bytes(content[: len(MAGIC)]) != MAGIC:
-        if bytes(content[: len(MAGIC)]).startswith((b"TNTIDX\x00\x00", b"HUFFIDX\x00\x00")):  # other formats of fairseq
-            return
-        raise InputError(f"{index}: not an index of a data-bin: {REMEDY}")
-    _, version, code, items = HEADER.unpack(bytes(content[: HEADER.size]))
-    if version != 1 or code not in _code_to_dtype or len(content) != HEADER.size + 12 * items:
-        raise InputError(f"{index}: {len(content):,} bytes cannot be the index of {items:,} items: {REMEDY}")
-    if not items:
-        raise InputError(f"{index}: contains no line; leave the split out, or make it from text with sentences")
-    kind = np.dtype(_code_to_dtype[code])
-    sizes = np.frombuffer(content, np.int32, items, HEADER.size)
-    expected = int(sizes.sum(dtype=np.int64)) * kind.itemsize
-    found = tokens.stat().st_size if tokens.is_file() else 0
-    if found != expected:
-        raise InputError(f"{tokens}: {found:,} bytes, but its index expects {expected:,}: {REMEDY}")
-    last = np.memmap(tokens, kind, "r")[-int(sizes[-100:].sum()) :]
-    if int(last.max()) >= len(dictionary) or int(last[-1]) != dictionary.eos():
-        raise InputError(f"{tokens}: made with another dictionary, or {REMEDY}")
+def cache_indexes(data_bin: Path, languages: Tuple[str, str]) -> None:
+    """Writes the missing indexes of a data-bin, so that no training has to; both dictionaries contain ``<p>``."""
+    dictionaries = [Dictionary.load(str(data_bin / f"dict.{language}.txt")) for language in languages]
+    source_symbol, target_symbol = map(paragraph_symbol, dictionaries)
+    for file in data_bin.glob(f"*.{'-'.join(languages)}.{languages[0]}.idx"):
+        prefix = file.with_suffix("")
+        if not Path(f"{prefix}{INDEX_ENDING}").exists():
+            source, target = (MMapIndexedDataset(str(prefix.with_suffix(f".{language}"))) for language in languages)
+            read_index(source, target, (source_symbol, target_symbol), str(prefix), "document")
+
+
+def _fingerprint(prefixes: Sequence[str], settings: Sequence[Any]) -> np.ndarray:
+    """Returns eight numbers that depend on size and modification time of the files and on the settings."""
+    files = [os.stat(prefix + ending) for prefix in prefixes for ending in (".idx", ".bin")]
+    value = [list(settings), [[file.st_size, file.st_mtime_ns] for file in files]]
+    return np.frombuffer(hashlib.sha256(json.dumps(value).encode()).digest(), dtype=np.int32)
+
+
+def _load_index(path: Path, fingerprint: np.ndarray, names: Sequence[str]) -> Optional[DocumentIndex]:
+    """Returns the index in a file; None if it is missing, damaged or has another fingerprint."""
+    try:
+        table = np.asarray(np.load(path, mmap_mode="r"))
+    except Exception:  # NumPy raises many kinds of errors for damaged files
+        return None
+    if table.dtype != np.int32 or table.ndim != 1 or len(table) < INDEX_HEADER:
+        return None
+    ends = INDEX_HEADER + np.cumsum(table[FINGERPRINT : FINGERPRINT + len(ARRAYS) + len(names)], dtype=np.int64)
+    if (table[:FINGERPRINT] != fingerprint).any() or ends[-1] != len(table):
+        return None
+    arrays = [table[start:end] for start, end in pairwise([INDEX_HEADER, *ends.tolist()])]
+    named: Dict[str, np.ndarray] = dict(zip(ARRAYS, arrays))
+    return DocumentIndex(**named, sizes=dict(zip(names, arrays[len(ARRAYS) :])))
+
+
+def _save_index(path: Path, fingerprint: np.ndarray, index: DocumentIndex, sides: List[Lines]) -> None:
+    """Writes an index atomically; without a memory map, in which a full disk would end the process with SIGBUS."""
+    arrays = [getattr(index, name) for name in ARRAYS]
+    arrays += [np.asarray(lines.sizes)[index.items] for lines in sides]
+    header = np.zeros(INDEX_HEADER, np.int32)
+    header[:FINGERPRINT] = fingerprint
+    header[FINGERPRINT : FINGERPRINT + len(arrays)] = list(map(len, arrays))
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")  # several processes may write at the same time
+    try:
+        with open(temporary, "wb") as stream:
+            shape = (INDEX_HEADER + sum(map(len, arrays)),)
+            np.lib.format.write_array_header_1_0(stream, {"descr": "<i4", "fortran_order": False, "shape": shape})
+            for array in [header, *arrays]:
+                stream.write(np.ascontiguousarray(array, np.int32).data)
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)

@@ -7,16 +7,14 @@ from pathlib import Path
 from typing import Iterator, List, Optional, Sequence, Tuple
 
 import numpy as np
-from torch import nn
 
 from docnmt_fairseq.boundaries import paragraph_symbol
-from docnmt_fairseq.context.selected.base import similar_contexts
 from docnmt_fairseq.corpus.data_bin import read_language_tokens
 from docnmt_fairseq.corpus.dictionaries import dictionary_errors
 from docnmt_fairseq.corpus.files import npy_on_disk
 from docnmt_fairseq.corpus.prepared import data_bin, languages_of
 from docnmt_fairseq.data.index import DocumentIndex, Lines, Marks
-from docnmt_fairseq.data.similar import how_to_make, read_similar, similar_file, vectors_file
+from docnmt_fairseq.data.selected_context import how_to_make, read_similar, similar_file, vectors_file
 from docnmt_fairseq.embedding.model import SentenceEmbedding
 from docnmt_fairseq.errors import InputError
 
@@ -163,24 +161,18 @@ class SimilarContext:
     ):
         self.data_bin, self.languages = data_bin, languages
         self.symbols, self.language_token = symbols, language_token
-        self.needed = 0  # similar sentences per sentence
+        self.needed = 0  # similar sentences per sentence, the maximum over the models
 
-    def serve(self, model: nn.Module) -> None:
-        """Registers how many similar sentences a model needs."""
-        self.needed = max(self.needed, similar_contexts(model))
+    def of_split(self, data_bin: Path, split: str, lines: Lines) -> np.ndarray:
+        """Returns the table of a split, see :func:`read_similar`."""
+        return read_similar(data_bin, split, self.languages, lines, self.needed)
 
-    def of_split(self, data_bin: Path, split: str, lines: Lines) -> Optional[np.ndarray]:
-        """Returns the table of a split, see :func:`read_similar`; None if no model needs it."""
-        return read_similar(data_bin, split, self.languages, lines, self.needed) if self.needed else None
-
-    def in_memory(self, lines: Lines, index: DocumentIndex) -> Optional[np.ndarray]:
-        """Returns the table of text that is not in a data-bin; None if no model needs it.
+    def in_memory(self, lines: Lines, index: DocumentIndex) -> np.ndarray:
+        """Returns the table of text that is not in a data-bin.
 
         Raises:
             InputError: the data-bin has no sentence vectors, or too few similar sentences.
         """
-        if not self.needed:
-            return None
         known = self.vectors.settings.neighbours
         if known < self.needed:
             raise InputError(f"{self._file}: has {known} of {self.needed} similar sentences; run {self._command}")
@@ -191,7 +183,7 @@ class SimilarContext:
     @property
     def files(self) -> List[Path]:
         """Files that :meth:`in_memory` depends on."""
-        return [self._file] if self.needed else []
+        return [self._file]
 
     @property
     def _file(self) -> Path:

@@ -9,9 +9,8 @@ from fairseq.tasks import FairseqTask
 from torch import Tensor
 
 from docnmt_fairseq.checkpoints import Ensemble
-from docnmt_fairseq.data.chunking import pack_batches, running_total
+from docnmt_fairseq.data.chunking import Hidden, pack_batches, running_total
 from docnmt_fairseq.data.concatenation import ConcatenationDataset
-from docnmt_fairseq.data.context_dropout import Hidden
 from docnmt_fairseq.data.dataset import DocumentDataset
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.tasks.documents import DocumentsTask

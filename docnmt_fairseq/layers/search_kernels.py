@@ -6,8 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from docnmt_fairseq.native.call import Arguments, call, fields
-from docnmt_fairseq.native.library import missing
+from docnmt_fairseq.native.library import Arguments, call, fields, missing
 
 DIM_MULTIPLE = 16  # head widths that the compiled kernel supports
 

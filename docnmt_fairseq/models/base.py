@@ -186,7 +186,7 @@ class DocumentEncoder:
             layout: the batch, on the same device.
             extra_sources: data of every extra source, None for sentences of the document.
         """
-        lengths = lengths_of(extra_sources)
+        lengths = lengths_of(extra_sources) if extra_sources else None
         if lengths is not None:
             layout = layout.with_extra_lengths(lengths)
         tokens = layout.pack_tokens(src_tokens)

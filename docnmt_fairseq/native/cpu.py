@@ -19,7 +19,7 @@ WITHOUT_VNNI = ("SSE41", "AVX", "AVX2")  # values of ONEDNN_MAX_CPU_ISA
 
 @dataclass(frozen=True)
 class CPUCapabilities:
-    """What this processor computes with hardware support.
+    """Computations with hardware support on this processor.
 
     Attributes:
         instruction_set: ``avx512``, ``avx2`` or ``baseline`` (every other processor, e.g. aarch64).

@@ -1,4 +1,7 @@
-"""Loading of the compiled library, which is built at first use if it is not installed."""
+"""The compiled library, built at first use if it is not installed, and calls of its functions.
+
+A function takes one structure of numbers and pointers to tensors.
+"""
 
 import ctypes
 import functools
@@ -7,6 +10,9 @@ import os
 import shlex
 from pathlib import Path
 from typing import Optional
+
+import numpy as np
+from torch import Tensor
 
 from docnmt_fairseq.native import cpu
 from docnmt_fairseq.native.build import HERE, BuildError, build, compiler, library_name, source_hash, variants
@@ -69,3 +75,28 @@ def missing() -> Optional[str]:
     except BuildError as error:
         return str(error)
     return None
+
+
+def fields(kind: type, names: str) -> "list[tuple[str, type]]":
+    """Fields of one type."""
+    return [(name, kind) for name in names.split()]
+
+
+class Arguments(ctypes.Structure):
+    """Structure that takes tensors and arrays as pointers; the caller keeps them alive."""
+
+    def __init__(self, **values: object):
+        super().__init__(**{name: self._plain(value) for name, value in values.items()})
+
+    @staticmethod
+    def _plain(value: object) -> object:
+        if isinstance(value, Tensor):
+            return value.data_ptr()
+        return value.ctypes.data if isinstance(value, np.ndarray) else value
+
+
+def call(function: str, arguments: Arguments) -> None:
+    """Calls a function of the library without a result; other Python threads continue meanwhile."""
+    compiled = getattr(library(), function)
+    compiled.restype = None
+    compiled(ctypes.byref(arguments))

@@ -19,10 +19,8 @@ from fairseq.sequence_generator import SequenceGenerator
 from fairseq.sequence_scorer import SequenceScorer
 from fairseq.tasks import register_task
 
-from docnmt_fairseq.data.chunking import check_some_left
 from docnmt_fairseq.data.concatenation import ConcatenationDataset, Hypothesis, keep_last_sentence, last_sentence_start
-from docnmt_fairseq.data.index import Split
-from docnmt_fairseq.data.interactive import LinesInMemory, index_of
+from docnmt_fairseq.data.index import LinesInMemory, Split, index_of
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.options import option
 from docnmt_fairseq.tasks.documents import DocumentsConfig, DocumentsTask
@@ -60,11 +58,9 @@ class ConcatenatedTranslationTask(DocumentsTask):
         self.translated = self.wrong_breaks = 0
 
     def state_dict(self) -> Dict[str, Any]:
-        """State for checkpoints, including the view of documents."""
         return {**super().state_dict(), **{name: self.view(name) for name in self.view_defaults}}
 
     def load_state_dict(self, state_dict: Dict[str, Any]) -> None:
-        """Restores the view of documents from a checkpoint."""
         super().load_state_dict(state_dict)
         self.remember_view(state_dict)
 
@@ -103,7 +99,6 @@ class ConcatenatedTranslationTask(DocumentsTask):
         )
 
     def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **kwargs: Any) -> None:
-        """Loads a split of the data-bin as windows; see :meth:`DocumentsTask.read_split`."""
         documents = self.read_split(split, epoch, combine)
         dataset = self._dataset(documents, shuffle=self.is_training_set(split))
         self.datasets[split] = dataset
@@ -125,7 +120,7 @@ class ConcatenatedTranslationTask(DocumentsTask):
             pair = max_positions if isinstance(max_positions, (tuple, list)) else (max_positions, max_positions)
             dataset.fit(*pair)
         kept = super().filter_indices_by_size(indices, dataset, max_positions, ignore_invalid_inputs)
-        check_some_left(kept, dataset, self.data_bin())
+        self.check_some_left(kept, dataset)
         return kept
 
     def build_dataset_for_inference(
@@ -143,7 +138,6 @@ class ConcatenatedTranslationTask(DocumentsTask):
     def build_generator(
         self, models: List[BaseFairseqModel], args: GenerationConfig, *more: Any, **kwargs: Any
     ) -> Union[SequenceGenerator, SequenceScorer]:
-        """fairseq's search; refuses alignments of targets with several sentences."""
         if self.window[1] > 1 and getattr(args, "print_alignment", None):
             raise InputError("--print-alignment: not supported with --concatenate-target > 1")
         return super().build_generator(models, args, *more, **kwargs)
@@ -176,7 +170,6 @@ class ConcatenatedTranslationTask(DocumentsTask):
     def of_sentences(
         self, src_tokens: torch.Tensor, hypotheses: List[List[Hypothesis]], len_penalty: Optional[float]
     ) -> List[List[Hypothesis]]:
-        """Extracts the hypotheses of the sentences from those of windows."""
         if self.window[1] == 1:
             return hypotheses
         number = self.tgt_dict.index(self.break_symbol)

@@ -2,19 +2,15 @@
 
 import hashlib
 from pathlib import Path
-from typing import Any, Iterable, List, Optional, Sequence, Union
+from typing import Any, Iterable, Mapping, Optional, Union
 
 from fairseq.data import Dictionary
 from torch import Tensor
 
-from docnmt_fairseq.corpus.data_bin import read_language_tokens
-from docnmt_fairseq.corpus.dictionaries import dictionary_errors
-from docnmt_fairseq.corpus.subwords import join_subwords
 from docnmt_fairseq.errors import InputError
 
 DIGESTS = "dictionaries"  # key in a task's state: digests of the source and target dictionary
 LANGUAGES = ("source_lang", "target_lang")  # further keys
-SIDES = ("source", "target")
 
 
 class LanguageDictionary(Dictionary):
@@ -33,6 +29,9 @@ class LanguageDictionary(Dictionary):
         Raises:
             InputError: the file is damaged or lacks the language token of the data-bin.
         """
+        from docnmt_fairseq.corpus.data_bin import read_language_tokens
+        from docnmt_fairseq.corpus.dictionaries import dictionary_errors
+
         with dictionary_errors(path):
             dictionary: LanguageDictionary = cls.load(str(path))
         side = Path(path).name.removeprefix("dict.").removesuffix(".txt")
@@ -53,6 +52,8 @@ class LanguageDictionary(Dictionary):
         **kwargs: object,
     ) -> str:
         """Text of tokens without the language token, with byte pieces decoded."""
+        from docnmt_fairseq.corpus.subwords import join_subwords
+
         ignored = set(extra_symbols_to_ignore or ())
         if self.language_token is not None:
             ignored.add(self.language_token)
@@ -65,38 +66,28 @@ def digest_of(dictionary: Dictionary) -> str:
     return hashlib.sha256("\n".join(dictionary.symbols).encode("utf-8")).hexdigest()
 
 
-def differing_dictionaries(trained: Any, given: Any) -> List[str]:
-    """Sides, "source" or "target", whose dictionaries differ between two states of tasks.
-
-    Args:
-        trained: state in a checkpoint; that of fairseq's own tasks has no digests.
-        given: state of the current task.
-    """
-    known: Sequence[str] = (trained or {}).get(DIGESTS) or ()
-    return [side for side, old, new in zip(SIDES, known, (given or {}).get(DIGESTS) or ()) if old != new]
-
-
-def check_trained(trained: Any, given: Any, folder: Path) -> None:
+def check_trained(trained: Mapping[str, Any], given: Mapping[str, Any], folder: Path) -> None:
     """Compares the dictionaries and languages of a task with those that a model was trained with.
 
     fairseq compares sizes only: with another dictionary of the same size the model would read and write other words.
 
     Args:
-        trained: state of the task in the checkpoint.
+        trained: state of the task in the checkpoint; that of fairseq's own tasks has no digests.
         given: state of the current task.
         folder: current data-bin.
 
     Raises:
         InputError: the dictionaries differ, or source and target language are swapped.
     """
-    of_model, of_task = ([(state or {}).get(name) for name in LANGUAGES] for state in (trained, given))
+    of_model, of_task = ([state.get(name) for name in LANGUAGES] for state in (trained, given))
     if of_model[0] != of_model[1] and of_model == of_task[::-1]:
         raise InputError(
             f"--source-lang {of_task[0]} --target-lang {of_task[1]}: the model translates from {of_model[0]} to "
             f"{of_model[1]}"
         )
-    for side in differing_dictionaries(trained, given):
-        raise InputError(
-            f"{folder / f'dict.{of_task[SIDES.index(side)]}.txt'}: the model was trained with another {side} "
-            "dictionary; use the data-bin of its training"
-        )
+    for side, language, old, new in zip(("source", "target"), of_task, trained.get(DIGESTS) or (), given[DIGESTS]):
+        if old != new:
+            raise InputError(
+                f"{folder / f'dict.{language}.txt'}: the model was trained with another {side} dictionary; use the "
+                "data-bin of its training"
+            )

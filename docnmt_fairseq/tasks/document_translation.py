@@ -4,7 +4,7 @@ import logging
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
+from typing import TYPE_CHECKING, Any, Dict, List, Optional, Sequence, Tuple, Union
 
 import numpy as np
 import torch
@@ -20,9 +20,8 @@ from fairseq.tasks import register_task
 from torch import nn
 
 from docnmt_fairseq.batch.layout import PlanKey
-from docnmt_fairseq.context.selected.base import drawn_contexts
-from docnmt_fairseq.data.chunking import ChunkLimits, check_some_left
-from docnmt_fairseq.data.context_dropout import ContextDropout
+from docnmt_fairseq.context.selected.base import drawn_contexts, similar_contexts
+from docnmt_fairseq.data.chunking import ChunkLimits, ContextDropout
 from docnmt_fairseq.data.dataset import DocumentDataset, Sample
 from docnmt_fairseq.data.extra_sources import (
     FORMS,
@@ -33,16 +32,18 @@ from docnmt_fairseq.data.extra_sources import (
     SourceSpec,
     parse_specs,
 )
-from docnmt_fairseq.data.index import Split
-from docnmt_fairseq.data.interactive import OpenBatch, OpenDocument
-from docnmt_fairseq.data.random_context import TrainingSentences, read_training_sentences
-from docnmt_fairseq.embedding.neighbours import SimilarContext
+from docnmt_fairseq.data.index import DocumentIndex, Lines, Split
+from docnmt_fairseq.data.selected_context import TrainingSentences, read_training_sentences
 from docnmt_fairseq.errors import InputError, refuse
 from docnmt_fairseq.models.base import all_take_layouts, batch_for_model, takes_layout
 from docnmt_fairseq.options import option, problems_of
-from docnmt_fairseq.search.sequential_decoding import Hypotheses, decode_sequentially, with_target_context
 from docnmt_fairseq.tasks.auxiliary_losses import SelectionSchedules, StepResult
 from docnmt_fairseq.tasks.documents import DocumentsConfig, DocumentsTask
+
+if TYPE_CHECKING:
+    from docnmt_fairseq.data.interactive import OpenBatch, OpenDocument
+    from docnmt_fairseq.embedding.neighbours import SimilarContext
+    from docnmt_fairseq.search.sequential_decoding import Hypotheses
 
 logger = logging.getLogger(__name__)
 
@@ -89,8 +90,8 @@ class DocumentTranslationTask(DocumentsTask):
     """Translation task whose samples are documents.
 
     Attributes:
-        similar: similar sentences as context, for models that use them.
-        training_sentences: random sentences of the training set as context, for models that use them.
+        similar: similar sentences as context; None if no model uses them.
+        training_sentences: random sentences of the training set as context; None if no model uses them.
     """
 
     cfg: DocumentTranslationConfig
@@ -105,20 +106,13 @@ class DocumentTranslationTask(DocumentsTask):
 
     def __init__(self, cfg: DocumentTranslationConfig, src_dict: Dictionary, tgt_dict: Dictionary):
         super().__init__(cfg, src_dict, tgt_dict)
-        self.similar = SimilarContext(Path(self.data_bin()), self.languages, src_dict.symbols, self.language_tokens[0])
+        self.similar: Optional[SimilarContext] = None
         self.training_sentences: Optional[TrainingSentences] = None
         self.model: Optional[BaseFairseqModel] = None  # the model that batches are made for
         self.plans: Tuple[PlanKey[Any], ...] = ()  # plans that it requests from layouts
         self.device = torch.device("cpu")
         self.schedules = SelectionSchedules(nn.Module())
         self.in_train_step = True  # logging outputs are of training, not validation
-        self.open_document = OpenDocument(
-            src_dict.pad(),
-            src_dict.eos(),
-            self.paragraph_symbols()[0],
-            self.similar.in_memory,
-            lambda: self.training_sentences,
-        )
         self.context_dropout = ContextDropout(cfg.context_dropout, cfg.source_context_dropout, cfg.seed)
         refuse(problems_of(cfg, DocumentTranslationConfig, self.view_defaults))
         parse_specs(cfg.extra_sources)
@@ -133,7 +127,7 @@ class DocumentTranslationTask(DocumentsTask):
             widths = (given.width for given in self.extra_inputs(self.extra_sources))
             cfg.extra_feature_dims = [width for width in widths if width]  # saved in checkpoints
         model = super().build_model(cfg, from_checkpoint)
-        self.similar.serve(model)
+        self._read_similar_sentences(similar_contexts(model))
         self._read_training_sentences(model, getattr(cfg, "seed", self.cfg.seed))
         if takes_layout(model):  # its plans are requested later, when its device is known
             self.model, self.schedules = model, SelectionSchedules(model)
@@ -145,6 +139,19 @@ class DocumentTranslationTask(DocumentsTask):
         trained = self.trained_view["extra_sources"]
         if self.extra_sources != parse_specs(trained):
             raise InputError(f"{OPTION} {self.view('extra_sources')}: the model was trained with {trained}; omit it")
+
+    def _read_similar_sentences(self, needed: int) -> None:
+        """Finds similar sentences from now on, ``needed`` or more per sentence."""
+        if self.similar is None and needed:
+            from docnmt_fairseq.embedding.neighbours import SimilarContext
+
+            first = Path(self.data_bin())
+            self.similar = SimilarContext(first, self.languages, self.src_dict.symbols, self.language_tokens[0])
+        if self.similar is not None:
+            self.similar.needed = max(self.similar.needed, needed)
+
+    def _similar_in_memory(self, lines: Lines, index: DocumentIndex) -> Optional[np.ndarray]:
+        return None if self.similar is None else self.similar.in_memory(lines, index)
 
     def _read_training_sentences(self, model: BaseFairseqModel, seed: int) -> None:
         """Reads the training set if the model uses random sentences of it as context."""
@@ -168,7 +175,6 @@ class DocumentTranslationTask(DocumentsTask):
                 dataset.plans, dataset.device = self.plans, self.device
 
     def build_criterion(self, cfg: FairseqDataclass, *args: Any, **kwargs: Any) -> FairseqCriterion:
-        """Builds the criterion; refuses an option that needs padded outputs."""
         if getattr(cfg, "ignore_prefix_size", 0) > 0:
             raise InputError("--ignore-prefix-size: needs padded batches; with document_translation it must be 0")
         return super().build_criterion(cfg, *args, **kwargs)
@@ -178,7 +184,8 @@ class DocumentTranslationTask(DocumentsTask):
     @property
     def extra_sources(self) -> List[SourceSpec]:
         """Additional inputs of a sentence."""
-        return parse_specs(self.view("extra_sources"))
+        text = self.view("extra_sources")
+        return [] if text == NONE else parse_specs(text)
 
     @cached_property
     def extra_data(self) -> ExtraSourceData:
@@ -202,8 +209,7 @@ class DocumentTranslationTask(DocumentsTask):
 
     @property
     def files_of_context(self) -> List[Path]:
-        """Files that determine which sentences are similar."""
-        return self.similar.files
+        return [] if self.similar is None else self.similar.files
 
     # --- Data ---
 
@@ -214,12 +220,12 @@ class DocumentTranslationTask(DocumentsTask):
         return ChunkLimits(self.view("max_document_sentences"), self.view("max_document_tokens"), *overlap)
 
     def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **kwargs: Any) -> None:
-        """Loads a split of the data-bin as documents; see :meth:`DocumentsTask.read_split`."""
         documents = self.read_split(split, epoch, combine)
         source, index = documents.source, documents.index
         path, upsample = Path(self.data_bin(split, epoch)), max(1, self.cfg.upsample_primary)
-        extra = self.extra_data.lines(self.extra_sources, path, split, source, upsample)
-        similar = self.similar.of_split(path, split, source)
+        specs = self.extra_sources
+        extra = self.extra_data.lines(specs, path, split, source, upsample) if specs else []
+        similar = None if self.similar is None else self.similar.of_split(path, split, source)
         dataset = self._of_documents(
             replace(documents, extra=extra, similar=similar), training=self.is_training_set(split)
         )
@@ -233,7 +239,7 @@ class DocumentTranslationTask(DocumentsTask):
         self.refuse_data_of_lines()
         self.request_plans()
         extra = [None for _ in self.extra_sources]
-        similar = self.similar.in_memory(split.source, split.index)
+        similar = self._similar_in_memory(split.source, split.index)
         return self._of_documents(replace(split, extra=extra, similar=similar), alone)
 
     def _of_documents(self, split: Split, alone: bool = False, training: bool = False) -> DocumentDataset:
@@ -252,7 +258,6 @@ class DocumentTranslationTask(DocumentsTask):
         return dataset
 
     def get_batch_iterator(self, *args: Any, **kwargs: Any) -> EpochBatchIterator:
-        """fairseq's iterator; batches carry the plans of the model."""
         self.request_plans()
         return super().get_batch_iterator(*args, **kwargs)
 
@@ -279,10 +284,18 @@ class DocumentTranslationTask(DocumentsTask):
             logger.warning(f"{dataset.name}: {len(long):,} sentences longer than {longest} tokens skipped: {ids}, …")
         dataset.skip(long)
         kept = indices[dataset.decoded_sentences()[indices] > 0]
-        check_some_left(kept, dataset, dataset.name)
+        self.check_some_left(kept, dataset)
         return kept
 
     # --- Translation ---
+
+    @cached_property
+    def open_document(self) -> "OpenDocument":
+        """Document that is being typed in fairseq-interactive."""
+        from docnmt_fairseq.data.interactive import OpenDocument
+
+        symbols = self.src_dict.pad(), self.src_dict.eos(), self.paragraph_symbols()[0]
+        return OpenDocument(*symbols, self._similar_in_memory, lambda: self.training_sentences)
 
     def build_dataset_for_inference(
         self, src_tokens: List[torch.Tensor], src_lengths: List[int], constraints: Optional[torch.Tensor] = None
@@ -299,14 +312,16 @@ class DocumentTranslationTask(DocumentsTask):
         sample: Sample,
         prefix_tokens: Optional[torch.Tensor] = None,
         constraints: Optional[torch.Tensor] = None,
-    ) -> Hypotheses:
+    ) -> "Hypotheses":
         """Hypotheses of a batch; adds the layout that fairseq-interactive drops."""
+        from docnmt_fairseq.search.sequential_decoding import decode_sequentially, with_target_context
+
         typed: Optional[OpenBatch] = None
         if all_take_layouts(models) and "layout" not in sample["net_input"]:
             typed = self.open_document.batch_of(sample["net_input"]["src_lengths"])
             sample["net_input"]["layout"] = typed.layout
 
-        def search(batch: Sample, prefix_tokens: Optional[torch.Tensor]) -> Hypotheses:
+        def search(batch: Sample, prefix_tokens: Optional[torch.Tensor]) -> "Hypotheses":
             return super(DocumentTranslationTask, self).inference_step(
                 generator, models, batch, prefix_tokens, constraints
             )
@@ -325,7 +340,6 @@ class DocumentTranslationTask(DocumentsTask):
     def train_step(
         self, sample: Sample, model: BaseFairseqModel, criterion: FairseqCriterion, *args: Any, **kwargs: Any
     ) -> StepResult:
-        """Loss, sample size and logging output; follows the top-t schedules."""
         self.in_train_step = True
         result = super().train_step(batch_for_model(model, sample), model, criterion, *args, **kwargs)
         if sample:
@@ -335,12 +349,10 @@ class DocumentTranslationTask(DocumentsTask):
         return result
 
     def valid_step(self, sample: Sample, model: BaseFairseqModel, criterion: FairseqCriterion) -> StepResult:
-        """Loss, sample size and logging output."""
         self.in_train_step = False
         return super().valid_step(batch_for_model(model, sample), model, criterion)
 
     def reduce_metrics(self, logging_outputs: List[Dict[str, Any]], criterion: FairseqCriterion) -> None:
-        """Logs means over the batches of all processes, and updates the top-t schedules."""
         super().reduce_metrics(logging_outputs, criterion)
         if self.in_train_step:
             self.schedules.update(logging_outputs)

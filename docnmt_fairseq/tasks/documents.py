@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple, Union
 
+import numpy as np
 from fairseq import utils
 from fairseq.criterions import FairseqCriterion
 from fairseq.data import Dictionary, FairseqDataset
@@ -17,18 +18,15 @@ from fairseq.optim import FairseqOptimizer
 from fairseq.optim.fp16_optimizer import FP16Optimizer
 from fairseq.sequence_generator import SequenceGenerator
 from fairseq.sequence_scorer import SequenceScorer
-from fairseq.tasks.translation import TranslationTask, load_langpair_dataset
+from fairseq.tasks.translation import TranslationTask
 from omegaconf import II
 from torch import Tensor
 
-from docnmt_fairseq.boundaries import PARAGRAPH, is_boundary, paragraph_symbol
+from docnmt_fairseq.boundaries import PARAGRAPH, is_boundary
 from docnmt_fairseq.ca_layers.decomposition import AlternatingUpdates
-from docnmt_fairseq.corpus.prepared import languages_of
 from docnmt_fairseq.data.concatenation import Hypothesis
-from docnmt_fairseq.data.index import Split
-from docnmt_fairseq.data.index_cache import read_index
-from docnmt_fairseq.data.interactive import LinesInMemory, index_of
-from docnmt_fairseq.data.loading import check_side, split_errors
+from docnmt_fairseq.data.index import LinesInMemory, Split, index_of
+from docnmt_fairseq.data.loading import load_side, read_index
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.fairseq_patches.training import PREEMPTION
 from docnmt_fairseq.models.base import DocumentModel, accumulate_in_fp32
@@ -108,12 +106,13 @@ class DocumentsTask(TranslationTask):
         if not cfg.data:
             raise InputError("data: not given; name the data-bin that docnmt prepare wrote (in YAML: task.data)")
         if cfg.source_lang is None or cfg.target_lang is None:
+            from docnmt_fairseq.corpus.prepared import languages_of
+
             cfg.source_lang, cfg.target_lang = languages_of(Path(utils.split_paths(cfg.data)[0]))
         return super().setup_task(cfg, **kwargs)
 
     @classmethod
     def load_dictionary(cls, filename: str) -> LanguageDictionary:
-        """Loads a dictionary of a data-bin with the language token of its side."""
         return LanguageDictionary.of_file(filename)
 
     # --- View of documents ---
@@ -141,19 +140,16 @@ class DocumentsTask(TranslationTask):
                 logger.warning(f"{flag_of(name)} {self.view(name)}: the model was trained with {trained}")
 
     def state_dict(self) -> Dict[str, Any]:
-        """State for checkpoints: digests of the dictionaries, and the languages."""
         return {DIGESTS: self.digests, **dict(zip(LANGUAGES, self.languages))}
 
     def load_state_dict(self, state_dict: Dict[str, Any]) -> None:
-        """Compares the state in a checkpoint with this task; see :func:`check_trained`."""
         check_trained(state_dict, self.state_dict(), Path(self.data_bin()))
 
+    # The same state again, which fairseq compares when a training is resumed.
     def get_checkpoint_dict(self) -> Dict[str, Any]:
-        """State for checkpoints that :meth:`set_checkpoint_dict` reads when a training is resumed."""
         return {type(self).__name__: self.state_dict()}
 
     def set_checkpoint_dict(self, state_dict: Dict[str, Any]) -> None:
-        """Refuses to resume a training with other dictionaries; see :func:`check_trained`."""
         check_trained(state_dict, self.state_dict(), Path(self.data_bin()))
 
     # --- Data ---
@@ -166,15 +162,13 @@ class DocumentsTask(TranslationTask):
 
     def paragraph_symbols(self) -> Tuple[Optional[int], Optional[int]]:
         """Index of ``<p>`` in the source and target dictionary, None if missing."""
-        return paragraph_symbol(self.src_dict), paragraph_symbol(self.tgt_dict)
+        return self.src_dict.indices.get(PARAGRAPH), self.tgt_dict.indices.get(PARAGRAPH)
 
     @property
     def languages(self) -> Tuple[str, str]:
         """Source and target language."""
-        source, target = self.cfg.source_lang, self.cfg.target_lang
-        if source is None or target is None:
-            raise InputError("--source-lang and --target-lang: neither given nor known from the data-bin")
-        return source, target
+        assert self.cfg.source_lang is not None and self.cfg.target_lang is not None  # set by setup_task
+        return self.cfg.source_lang, self.cfg.target_lang
 
     def is_training_set(self, split: str) -> bool:
         """Returns whether a split is the training set of a model that is being trained."""
@@ -187,21 +181,24 @@ class DocumentsTask(TranslationTask):
             InputError: the split is missing, damaged or empty, or its boundaries are misplaced or differ between sides.
         """
         cfg, path, languages = self.cfg, self.data_bin(split, epoch), self.languages
-        for pair in (languages, languages[::-1]):  # fairseq reads the files of either direction
-            for language, dictionary in zip(languages, (self.src_dict, self.tgt_dict)):
-                check_side(path, split, "-".join(pair), language, dictionary, combine)
-        with split_errors(path, split, languages):
-            pair = load_langpair_dataset(
-                path, split, cfg.source_lang, self.src_dict, cfg.target_lang, self.tgt_dict, combine=combine,
-                dataset_impl=cfg.dataset_impl, upsample_primary=max(1, cfg.upsample_primary), left_pad_source=False,
-                left_pad_target=False, max_source_positions=cfg.max_source_positions,
-                max_target_positions=cfg.max_target_positions,
-            )  # fmt: skip
-        if getattr(pair.src, "supports_prefetch", False):
-            raise InputError("--dataset-impl cached: documents need random access; use mmap or lazy")
+        source, target = (
+            load_side(Path(path), split, languages, side, dictionary, cfg.dataset_impl, combine, cfg.upsample_primary)
+            for side, dictionary in zip(languages, (self.src_dict, self.tgt_dict))
+        )
+        if source is None:
+            splits = {file.name.split(".")[0] for file in Path(path).glob("*.*-*.*.idx")}
+            raise InputError(f"{path}: has no split {split!r}; its splits: {', '.join(sorted(splits)) or 'none'}")
         name = f"{path} {split}"
-        index = read_index(pair.src, pair.tgt, self.paragraph_symbols(), name, str(cfg.unmarked_corpus))
-        return Split(pair.src, pair.tgt, index, name)
+        index = read_index(source, target, self.paragraph_symbols(), name, str(cfg.unmarked_corpus))
+        return Split(source, target, index, name)
+
+    def check_some_left(self, kept: np.ndarray, dataset: FairseqDataset) -> None:
+        """Raises :class:`InputError` if no sentence of a split with targets is short enough for the model."""
+        if not len(kept) and len(dataset) and getattr(dataset, "tgt", None) is not None:
+            name = getattr(dataset, "name", self.data_bin())
+            raise InputError(
+                f"{name}: every sentence is too long; raise --max-source-positions and --max-target-positions"
+            )
 
     def data_bin(self, split: Optional[str] = None, epoch: int = 1) -> str:
         """Data-bin of a split: the training set is in all of them, one per epoch, other splits are in the first."""
@@ -255,17 +252,14 @@ class DocumentsTask(TranslationTask):
     def train_step(
         self, sample: Dict[str, Any], model: BaseFairseqModel, criterion: FairseqCriterion, *args: Any, **kwargs: Any
     ) -> StepResult:
-        """Loss, sample size and logging output, including auxiliary losses."""
         loss, size, log = super().train_step(sample, model, with_auxiliary_losses(criterion), *args, **kwargs)
         PREEMPTION.report(log)
         return loss, size, log
 
     def valid_step(self, sample: Dict[str, Any], model: BaseFairseqModel, criterion: FairseqCriterion) -> StepResult:
-        """Loss, sample size and logging output; auxiliary losses are logged only."""
         return super().valid_step(sample, model, with_auxiliary_losses(criterion))
 
     def reduce_metrics(self, logging_outputs: List[Dict[str, Any]], criterion: FairseqCriterion) -> None:
-        """Logs means over the batches of all processes."""
         super().reduce_metrics(logging_outputs, criterion)
         PREEMPTION.agree(logging_outputs)
         for name, mean, count in auxiliary_means(logging_outputs):

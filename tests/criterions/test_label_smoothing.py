@@ -19,8 +19,7 @@ def stock(logits, target, smoothing):
     return label_smoothed_nll_loss(log_p, target, smoothing, reduce=False)
 
 
-@pytest.mark.parametrize("smoothing", [0.0, 0.1, 0.5])
-@pytest.mark.parametrize("chunk", [1, 28, 10**6])  # one row, four, all
+@pytest.mark.parametrize(("smoothing", "chunk"), [(0.0, 1), (0.1, 28), (0.5, 10**6)])  # one row, four, all
 def test_loss_and_gradient_are_those_of_fairseq(smoothing, chunk, monkeypatch):
     monkeypatch.setattr(document_label_smoothed_cross_entropy, "CHUNK", chunk)
     logits, target, weights = made()
@@ -30,11 +29,6 @@ def test_loss_and_gradient_are_those_of_fairseq(smoothing, chunk, monkeypatch):
     gradients = [torch.autograd.grad((loss * weights).sum(), logits)[0] for loss, _ in (found, expected)]
     torch.testing.assert_close(*gradients, atol=1e-12, rtol=1e-12)
     assert not found[1].requires_grad
-
-
-def test_the_gradient_is_that_of_the_loss():
-    logits, target, _ = made(tokens=5)
-    assert torch.autograd.gradcheck(lambda x: label_smoothed_nll(x, target, 0.1)[0], logits)
 
 
 def test_half_types_are_summed_in_float32():

@@ -22,9 +22,9 @@ def words_of(dictionary, tokens):
     return [dictionary[int(token)] for token in tokens[:-1]]
 
 
-@pytest.mark.parametrize(("source", "target"), [(1, 1), (2, 1), (2, 2), (3, 1), (3, 2), (9, 9)])
-@pytest.mark.parametrize("symbol", ["<brk>", "<p>"])
-@pytest.mark.parametrize("split", ["train", "test"])
+@pytest.mark.parametrize(
+    ("source", "target", "symbol", "split"), [(2, 1, "<brk>", "test"), (3, 2, "<p>", "test"), (9, 9, "<brk>", "train")]
+)
 def test_samples_are_those_of_the_loop(data_bin, source, target, symbol, split):
     options = ["--concatenate-source", str(source), "--concatenate-target", str(target), "--break-symbol", symbol]
     task, dataset = dataset_of(data_bin, *options, split=split)
@@ -39,7 +39,7 @@ def test_samples_are_those_of_the_loop(data_bin, source, target, symbol, split):
     assert dataset.tgt_sizes.tolist() == [len(sample["target"]) for sample in found]
 
 
-@pytest.mark.parametrize("longest", [3, 6, 7, 9, 12])
+@pytest.mark.parametrize("longest", [3, 7, 12])
 def test_long_windows_lose_their_furthest_sentences(data_bin, longest):
     task, dataset = dataset_of(data_bin, "--concatenate-source", "4", "--max-source-positions", str(longest))
     expected = windows(text_of("test")[0], 4, "<brk>", longest)
@@ -62,13 +62,6 @@ def test_the_source_window_never_depends_on_the_target(data_bin):
     task, fitted = dataset_of(data_bin, *options)
     task.filter_indices_by_size(np.arange(len(fitted)), fitted, (1024, 5), ignore_invalid_inputs=True)
     assert fitted.sizes.tolist() == short.sizes.tolist()
-
-
-def test_the_target_window_has_no_sentence_that_the_source_window_lost(data_bin):
-    options = ["--concatenate-source", "3", "--concatenate-target", "3"]
-    _, short = dataset_of(data_bin, *options, "--max-source-positions", "6")
-    _, free = dataset_of(data_bin, *options)
-    assert short.tgt.counts.tolist() == short.src.counts.tolist() != free.tgt.counts.tolist()
 
 
 @given(st.lists(st.integers(1, 6), min_size=1, max_size=5), st.integers(0, 7), st.integers(1, 40), st.data())
@@ -102,10 +95,9 @@ def test_a_window_of_one_sentence_is_the_stock_tasks_sample(data_bin):
         assert torch.equal(ours["net_input"][name], theirs["net_input"][name])
 
 
-@pytest.mark.parametrize("multiple", [1, 8])
-def test_batches_hold_every_sentence_once(data_bin, multiple):
+def test_batches_hold_every_sentence_once(data_bin):
     _, dataset = dataset_of(data_bin, split="train")
-    batches = dataset.batch_by_size(dataset.ordered_indices(), max_tokens=50, required_batch_size_multiple=multiple)
+    batches = dataset.batch_by_size(dataset.ordered_indices(), max_tokens=50, required_batch_size_multiple=8)
     assert sorted(np.concatenate(batches)) == list(range(len(dataset)))
 
 

@@ -5,11 +5,7 @@ import pytest
 import torch
 
 from docnmt_fairseq.batch.layout import WithinSentences
-from docnmt_fairseq.data.chunking import ChunkLimits
-from docnmt_fairseq.data.context_dropout import ContextDropout, Hidden
-from docnmt_fairseq.data.dataset import DocumentDataset
-from docnmt_fairseq.data.index import Split
-from docnmt_fairseq.data.interactive import LinesInMemory, index_of
+from docnmt_fairseq.data.chunking import ContextDropout, Hidden
 from docnmt_fairseq.errors import InputError
 from tests.support import toy
 from tests.support.documents import DOCUMENTS, write_lines
@@ -36,7 +32,7 @@ def test_ids_are_line_numbers_and_rows_are_in_document_order(data_bin):
     assert batch["nsentences"] == 11 and batch["ntokens"] == layout.tokens.total
 
 
-def test_the_decoder_sees_the_target_moved_right(data_bin):
+def test_the_decoder_input_is_the_shifted_target(data_bin):
     dataset = dataset_of(data_bin)
     batch = dataset.collater([dataset[0]])
     previous, target = batch["net_input"]["prev_output_tokens"], batch["target"]
@@ -45,7 +41,7 @@ def test_the_decoder_sees_the_target_moved_right(data_bin):
         assert [token for token in row_before if token != 1] == [2, *real[:-1]]
 
 
-def test_overlap_is_encoded_not_decoded(data_bin):
+def test_overlap_is_encoded_only(data_bin):
     options = ["--max-document-sentences", "2", "--context-overlap", "1", "--context-overlap-after", "1"]
     dataset = dataset_of(data_bin, *options)
     items = [dataset[number] for number in range(len(dataset))]
@@ -57,32 +53,13 @@ def test_overlap_is_encoded_not_decoded(data_bin):
     assert layout.decoded.tolist() == [1, 2] and len(layout.context_tokens) == 2 + 2
 
 
-def test_a_layout_knows_the_epoch_of_a_training_and_of_nothing_else(data_bin):
-    for split, expected in (("train", 3), ("test", 0)):
-        dataset = dataset_of(data_bin, split=split)
-        dataset.set_epoch(3)
-        assert dataset.collater([dataset[0]])["net_input"]["layout"].epoch == expected
-
-
-@pytest.mark.parametrize("most", [2, 3, 4])
-def test_references_do_not_move_the_pieces(data_bin, most):
-    _, task, _ = toy.build(data_bin, "--max-document-sentences", str(most))
+def test_chunks_do_not_depend_on_references(data_bin):
+    _, task, _ = toy.build(data_bin, "--max-document-sentences", "3")
     task.load_dataset("test")
     dataset = task.dataset("test")
     dataset_alone = task.documents_in_memory([dataset.src[line] for line in range(len(dataset.src))])
     assert dataset.target_sizes is not None and dataset_alone.target_sizes is None
     assert dataset_alone.chunks.start.tolist() == dataset.chunks.start.tolist()
-
-
-@pytest.mark.parametrize(("training", "starts"), [(False, [0, 4]), (True, [0, 2, 4])])
-def test_long_references_move_the_pieces_of_training_alone(training, starts):
-    """There for the sake of memory."""
-    source, target = (
-        LinesInMemory([torch.full((n,), 5)] * 4 + [torch.tensor([2])] + [torch.full((n,), 5)]) for n in (3, 6)
-    )
-    split = Split(source, target, index_of(source, None))
-    dataset = DocumentDataset(split, 1, 2, ChunkLimits(tokens=12), shuffle=training)
-    assert dataset.chunks.start.tolist() == starts
 
 
 def test_hidden_context_makes_documents_of_one_sentence(data_bin):
@@ -93,13 +70,13 @@ def test_hidden_context_makes_documents_of_one_sentence(data_bin):
 
 
 def drawn_of(dataset, epoch):
-    """Returns what is hidden of every piece in an epoch."""
+    """Returns what is hidden of every chunk in an epoch."""
     dataset.set_epoch(epoch)
     return [dataset[number]["hidden"] for number in range(len(dataset))]
 
 
 @pytest.mark.parametrize(("option", "hidden"), [("--context-dropout", Hidden.ALL), (SOURCE_DROPOUT, Hidden.SOURCE)])
-def test_context_dropout_hides_whole_documents_anew_every_epoch(data_bin, option, hidden):
+def test_context_dropout_differs_between_epochs(data_bin, option, hidden):
     dataset = dataset_of(data_bin, option, "0.5", split="train")
     first, second, again = (drawn_of(dataset, epoch) for epoch in (1, 2, 1))
     assert first == again != second
@@ -107,7 +84,7 @@ def test_context_dropout_hides_whole_documents_anew_every_epoch(data_bin, option
     assert set(drawn_of(dataset_of(data_bin, option, "0.5", split="valid"), 1)) == {Hidden.NOTHING}
 
 
-def test_everything_or_the_source_is_hidden_as_often_as_asked():
+def test_frequencies_of_context_dropout():
     drawn = [ContextDropout(0.2, 0.5, seed=3).draw(1, number) for number in range(2000)]
     shares = {hidden: drawn.count(hidden) / len(drawn) for hidden in Hidden}
     expected = {Hidden.ALL: 0.2, Hidden.SOURCE: 0.5, Hidden.NOTHING: 0.3}
@@ -118,19 +95,21 @@ def test_everything_or_the_source_is_hidden_as_often_as_asked():
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    "options",
     [
-        (["--context-dropout", "1.5"], "--context-dropout 1.5"),
-        ([SOURCE_DROPOUT, "-0.1"], "--source-context-dropout -0.1"),
-        (["--context-dropout", "0.6", SOURCE_DROPOUT, "0.5"], "sum at most 1"),
+        ["--context-dropout", "1.5"],
+        [SOURCE_DROPOUT, "-0.1"],
+        ["--context-dropout", "0.6", SOURCE_DROPOUT, "0.5"],
+        ["--context-overlap", "-1"],
     ],
+    ids=str,
 )
-def test_shares_that_are_none_are_refused(data_bin, options, message):
-    with pytest.raises(InputError, match=message):
+def test_bad_options_are_refused(data_bin, options):
+    with pytest.raises(InputError, match=options[0]):
         dataset_of(data_bin, *options)
 
 
-def test_too_long_sentences_are_refused_or_left_out_by_id(data_bin, caplog):
+def test_too_long_sentences_are_refused_or_skipped(data_bin, caplog):
     _, task, _ = toy.build(data_bin)
     task.load_dataset("test")
     dataset = task.dataset("test")
@@ -139,13 +118,6 @@ def test_too_long_sentences_are_refused_or_left_out_by_id(data_bin, caplog):
     kept = task.filter_indices_by_size(np.arange(3), dataset, (6, 6), ignore_invalid_inputs=True)
     assert kept.tolist() == [0, 1, 2] and "1 sentences longer" in caplog.text
     assert 13 not in dataset.collater([dataset[2]])["id"].tolist()
-
-
-def test_documents_of_too_long_sentences_only_leave_the_batches(data_bin):
-    _, task, _ = toy.build(data_bin, "--max-document-sentences", "1")
-    task.load_dataset("test")
-    kept = task.filter_indices_by_size(np.arange(11), task.dataset("test"), (6, 6), ignore_invalid_inputs=True)
-    assert kept.tolist() == list(range(10))
 
 
 def test_combined_splits_do_not_share_documents(data_bin, tmp_path):
@@ -162,26 +134,19 @@ def test_combined_splits_do_not_share_documents(data_bin, tmp_path):
     assert len(task.dataset("test")) == 3 * 3 + 2
 
 
-def test_options_that_documents_cannot_have_are_refused_by_name(data_bin, tmp_path):
-    for side in ("src", "tgt"):
-        write_lines(tmp_path / f"test.{side}", ["a b", "c"])
-    text = ["-s", "src", "-t", "tgt", "--testpref", str(tmp_path / "test"), "--destdir", str(tmp_path / "bin")]
-    known = ["--srcdict", str(data_bin / "dict.src.txt"), "--joined-dictionary"]
-    fairseq_preprocess([*text, *known, "--dataset-impl", "lazy"])
-    assert len(dataset_of(tmp_path / "bin", "--dataset-impl", "lazy")) == 1
-    with pytest.raises(InputError, match=r"^--dataset-impl cached: "):
-        dataset_of(tmp_path / "bin", "--dataset-impl", "cached")
-
-
-def test_a_corpus_without_marks_is_one_document_or_a_document_a_line(data_bin, tmp_path):
+def test_a_corpus_without_boundaries_is_one_document_or_one_per_line(data_bin, tmp_path):
     for side in ("src", "tgt"):
         write_lines(tmp_path / f"test.{side}", ["a b", "c", "d e"])
     text = ["-s", "src", "-t", "tgt", "--testpref", str(tmp_path / "test"), "--destdir", str(tmp_path / "bin")]
-    fairseq_preprocess([*text, "--srcdict", str(data_bin / "dict.src.txt"), "--joined-dictionary"])
+    known = ["--srcdict", str(data_bin / "dict.src.txt"), "--joined-dictionary"]
+    fairseq_preprocess([*text, *known, "--dataset-impl", "lazy"])
     lengths = [
-        dataset_of(tmp_path / "bin", *option).chunks.end.tolist() for option in ([], ["--unmarked-corpus", "line"])
+        dataset_of(tmp_path / "bin", "--dataset-impl", "lazy", *option).chunks.end.tolist()
+        for option in ([], ["--unmarked-corpus", "line"])
     ]
     assert lengths == [[3], [1, 2, 3]]
+    with pytest.raises(InputError, match=r"^--dataset-impl cached: "):
+        dataset_of(tmp_path / "bin", "--dataset-impl", "cached")
 
 
 def order_of(dataset, epoch):
@@ -189,13 +154,13 @@ def order_of(dataset, epoch):
     return dataset.ordered_indices().tolist()
 
 
-def test_shuffled_epochs_hold_every_document_once(data_bin):
+def test_an_epoch_contains_every_document_once(data_bin):
     dataset = dataset_of(data_bin, split="train")
     batches = dataset.batch_by_size(dataset.ordered_indices(), max_tokens=40, required_batch_size_multiple=8)
     assert sorted(np.concatenate(batches)) == list(range(len(dataset)))
 
 
-def test_training_has_documents_in_another_order_every_epoch_and_seed(data_bin):
+def test_the_order_depends_on_epoch_and_seed(data_bin):
     dataset, other = (dataset_of(data_bin, "--seed", seed, split="train") for seed in ("1", "2"))
     first, second, again = (order_of(dataset, epoch) for epoch in (1, 2, 1))
     assert first == again != second and order_of(other, 1) != first
@@ -206,37 +171,23 @@ def test_training_has_documents_in_another_order_every_epoch_and_seed(data_bin):
     assert not dataset.can_reuse_epoch_itr_across_epochs and test.can_reuse_epoch_itr_across_epochs
 
 
-def without_paragraphs(data_bin, folder, *languages):
-    """Returns a copy in which the dictionaries of some languages have another symbol in the place of <p>."""
-    shutil.copytree(data_bin, folder)
-    for language in languages:
+@pytest.mark.parametrize("lacking", [("src", "tgt"), ("tgt",)], ids=str)
+def test_both_dictionaries_contain_the_paragraph_symbol_or_none(data_bin, tmp_path, lacking):
+    folder = shutil.copytree(data_bin, tmp_path / "bin")
+    for language in lacking:
         path = folder / f"dict.{language}.txt"
         path.write_text(path.read_text().replace("<p> ", "§ "))
-    return folder
-
-
-def test_a_symbol_that_no_dictionary_has_ends_no_paragraph(data_bin, tmp_path):
-    _, task, _ = toy.build(without_paragraphs(data_bin, tmp_path / "bin", "src", "tgt"))
+    if len(lacking) == 1:
+        with pytest.raises(InputError, match=r"dict\.tgt\.txt"):
+            toy.build(folder)
+        return
+    _, task, _ = toy.build(folder)
     assert task.paragraph_symbols() == (None, None)
-    lines = [torch.tensor([token, task.src_dict.eos()]) for token in (5, task.src_dict.unk(), 6)]
-    assert task.documents_in_memory(lines).index.items.tolist() == [0, 1, 2]  # the unknown word is a sentence
     task.load_dataset("test")
     assert task.dataset("test").index.items.tolist() == [0, 1, 2, 3, 4, 6, 8, 9, 10, 11, 12, 13]
 
 
-@pytest.mark.parametrize("language", ["src", "tgt"])
-def test_both_dictionaries_know_paragraphs_or_none(data_bin, tmp_path, language):
-    folder = without_paragraphs(data_bin, tmp_path / "bin", language)
-    with pytest.raises(InputError, match=rf"dict\.{language}\.txt"):
-        toy.build(folder)
-
-
-def test_bad_task_options_are_named(data_bin):
-    with pytest.raises(InputError, match="--context-overlap -1"):
-        toy.build(data_bin, "--context-overlap", "-1")
-
-
-def test_batches_survive_a_worker_process(data_bin):
+def test_worker_processes(data_bin):
     dataset = dataset_of(data_bin)
     loader = torch.utils.data.DataLoader(
         dataset, batch_sampler=[[0, 1], [2]], collate_fn=dataset.collater, num_workers=1
@@ -244,7 +195,7 @@ def test_batches_survive_a_worker_process(data_bin):
     assert [batch["id"].tolist()[0] for batch in loader] == [0, 8]
 
 
-def test_a_worker_lays_the_batch_out_in_one_buffer(data_bin, monkeypatch):
+def test_a_worker_gathers_the_batch_in_one_buffer(data_bin, monkeypatch):
     dataset = dataset_of(data_bin)
     monkeypatch.setattr("docnmt_fairseq.data.dataset.get_worker_info", lambda: "a worker's")
     layout = dataset.collater([dataset[0], dataset[1]])["net_input"]["layout"]

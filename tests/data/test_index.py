@@ -6,8 +6,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from docnmt_fairseq.data.index import DocumentIndex, Marks, check_parallel, part_starts, tokens_at
-from docnmt_fairseq.data.index_cache import read_index
+from docnmt_fairseq.data.index import DocumentIndex, Marks, part_starts, tokens_at
+from docnmt_fairseq.data.loading import read_index
 from docnmt_fairseq.errors import InputError
 
 EOS, P = 2, 4
@@ -42,12 +42,6 @@ def test_documents_and_paragraphs():
 @pytest.mark.parametrize("lines", [["a", "", "b"], ["", "a", "", "", "b", "", ""]])
 def test_empty_lines_may_repeat_and_the_last_may_lack(lines):
     assert index_of(lines).documents.tolist() == [0, 1, 2]
-
-
-def test_a_paragraph_may_end_with_its_document():
-    index = index_of(["a", "<p>", "", "b", ""])
-    assert index.documents.tolist() == [0, 1, 2]
-    assert index.unit_positions(1, 1, 2).tolist() == [[0]]
 
 
 def test_one_word_sentences_are_not_paragraph_marks():
@@ -94,14 +88,6 @@ def test_of_marks_one_after_another_in_typed_text_the_highest_counts():
         assert index.paragraphs.tolist() == [0, 1, 2] and index.levels.tolist() == [2, 2, 1]
 
 
-def test_a_section_ends_with_its_last_paragraph():
-    index = index_of(["a", "<p>", "b", "<p> <p>", "c", "<p>", "d", "", "e", "<p> <p>", "f", ""])
-    assert index.items.tolist() == [0, 2, 4, 6, 8, 10]
-    assert index.unit_positions(0, 0, 4).tolist() == [[0, 1, 2, 3], [0, 0, 1, 1]]
-    assert index.unit_positions(0, 2, 4).tolist() == [[2, 3], [1, 1]]
-    assert index.unit_positions(1, 4, 6).tolist() == [[0, 1], [0, 1]]
-
-
 @pytest.mark.parametrize(
     ("lines", "line"),
     [(["<p>", "a", ""], 1), (["a", "", "<p>", "b"], 3), (["a", "<p>", "<p>"], 3), (["a", "<p>", "<p> <p>"], 3)],
@@ -145,13 +131,6 @@ def test_every_file_is_judged_by_itself(unmarked, documents, caplog):
     assert ("2 in such files" in caplog.text) == (unmarked == "document")
 
 
-def test_more_lines_than_there_are_numbers_are_refused(monkeypatch):
-    monkeypatch.setattr("docnmt_fairseq.data.index.MOST_LINES", 3)
-    assert len(index_of(["a", "b", ""])) == 1
-    with pytest.raises(InputError, match=r"corpus: 4 lines, at most 3 .*"):
-        index_of(["a", "b", "", "c"])
-
-
 def test_tokens_are_read_from_the_memory_map(data_bin):
     from fairseq.data import data_utils
 
@@ -167,8 +146,3 @@ def test_no_document_goes_on_into_another_file():
     assert index_of(["a", "b", "c", "d", ""], parts=[0, 2]).documents.tolist() == [0, 2, 4]
     combined = SimpleNamespace(real_sizes=[3, 2], cumulative_sizes=[6, 8])  # the first twice
     assert part_starts(combined) == [0, 3, 6] and part_starts(Lines(["a"])) == []
-
-
-def test_equal_marks_pass():
-    marks = Marks.read(Lines(["a", "", "b", "<p>", "c"]), P)
-    check_parallel(marks, marks, "corpus")

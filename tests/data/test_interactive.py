@@ -1,4 +1,4 @@
-"""Where typed sentences stand in their documents, also behind what was forgotten."""
+"""Positions of typed sentences in their documents, also after forgotten ones."""
 
 import pytest
 import torch
@@ -14,7 +14,7 @@ def sentence(tokens):
 
 
 def positions(dataset):
-    """Returns the place of every new sentence in its document, and that of its paragraph."""
+    """Returns the positions of every new sentence and of its paragraph in the document."""
     pieces = [dataset[number] for number in range(len(dataset))]
     decoded = [
         (int(place), int(unit))
@@ -30,17 +30,17 @@ def typed(*buffers, max_tokens=5):
     return [positions(document.extend(list(lines), True, ChunkLimits(128, max_tokens))) for lines in buffers]
 
 
-def test_a_document_that_was_forgotten_whole_goes_on():
+def test_a_forgotten_document_continues():
     first, second = typed([sentence(9)], [sentence(3), sentence(2)])
     assert (first, second) == ([(0, 0)], [(1, 0), (2, 0)])
 
 
 @pytest.mark.parametrize("before", [[EMPTY], [EMPTY, MARK], [MARK, EMPTY], [EMPTY, EMPTY]], ids=len)
-def test_an_empty_line_ends_it_all_the_same(before):
+def test_an_empty_line_ends_a_forgotten_document(before):
     _, second = typed([sentence(9), MARK, sentence(9)], [*before, sentence(3), sentence(2), MARK, sentence(2)])
     assert second == [(0, 0), (1, 0), (2, 1)]
 
 
-def test_marks_behind_a_forgotten_sentence_end_its_paragraph():
+def test_boundaries_after_a_forgotten_sentence():
     _, second = typed([sentence(9)], [MARK, sentence(3)])
     assert second == [(1, 1)]

@@ -5,8 +5,8 @@ import shutil
 import pytest
 import torch
 
-from docnmt_fairseq.data.interactive import LinesInMemory
-from docnmt_fairseq.data.random_context import TrainingSentences
+from docnmt_fairseq.data.index import LinesInMemory
+from docnmt_fairseq.data.selected_context import TrainingSentences
 from docnmt_fairseq.errors import InputError
 from tests.support import toy
 
@@ -44,11 +44,6 @@ def test_a_draw_is_of_the_sentence_the_seed_and_the_epoch():
     others = [drawn(sentences_of(lines), [5, 4]), drawn(sentences_of(lines, seed=2), [4, 5])]
     others.append(drawn(sentences_of(lines), [4, 5], epoch=1))
     assert all(other != one for other in others)
-
-
-def test_without_a_sentence_there_is_nothing_to_draw():
-    with pytest.raises(InputError, match="no sentence"):
-        sentences_of([[P], []])
 
 
 def dataset_of(data_bin, split, *options):
@@ -102,18 +97,6 @@ def test_hidden_context_has_none_of_it(data_bin, options):
     assert layout.decoded is None and (layout.drawn < 0).all() and {*layout.sentences.lengths.tolist()} == {1}
 
 
-def test_pieces_with_and_without_context_in_one_batch(data_bin):
-    _, dataset = dataset_of(data_bin, "train", "--context-dropout", "0.5")
-    items = [dataset[number] for number in range(len(dataset))]
-    layout = dataset.collater(items)["net_input"]["layout"]
-    first = 0
-    for item in items:
-        rows = layout.drawn[first : first + len(item["source"])]
-        assert (rows < 0).all() if item["hidden"] else (rows >= 0).all()
-        first += len(item["source"])
-    assert 0 < sum(bool(item["hidden"]) for item in items) < len(items)
-
-
 def test_translations_do_not_depend_on_limits_of_the_command_line(data_bin, tmp_path):
     short = ["--max-source-positions", "4", "--max-target-positions", "4"]
     options = [*MODEL, "--context-init", "xavier", *short, "--max-update", "20"]
@@ -121,14 +104,6 @@ def test_translations_do_not_depend_on_limits_of_the_command_line(data_bin, tmp_
     skip = "--skip-invalid-size-inputs-valid-test"
     scores = [toy.generate(data_bin, trained, skip, *limits).hypotheses for limits in ([], short)]
     assert scores[0] == scores[1] and len(scores[0]) == 10
-
-
-def test_a_damaged_training_set_is_refused(data_bin, tmp_path):
-    folder = shutil.copytree(data_bin, tmp_path / "bin")
-    tokens = folder / "train.src-tgt.src.bin"
-    tokens.write_bytes(tokens.read_bytes()[:-2])
-    with pytest.raises(InputError, match=r"train\.src-tgt\.src\.bin: "):
-        toy.build(folder, *MODEL)
 
 
 def test_a_missing_training_set_is_refused(data_bin, tmp_path):

@@ -13,7 +13,6 @@ from tests.support.pages import DOCS, PAGES, ROOT
 
 sys.path.insert(0, str(DOCS / "hooks"))
 
-pytestmark = pytest.mark.sampled(1)  # all quick: an edited page is to be told before a commit, not after
 LINK = re.compile(r"\]\(([^)#\s]+?)(#[^)\s]+)?\)")
 FLAG = re.compile(r"(?<![\w-])--([a-z][a-z0-9-]*[a-z0-9])")
 # Options of other programs that pages speak of.

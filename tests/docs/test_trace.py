@@ -25,7 +25,7 @@ def shape(value):
 
 @pytest.fixture(scope="module")
 def walk(tmp_path_factory):
-    """What the page's code has made in the end."""
+    """Names that the page's code defines."""
     folder = tmp_path_factory.mktemp("walk")
     for name, text in titled(PAGE).items():
         (folder / name).write_text(text, encoding="utf-8")

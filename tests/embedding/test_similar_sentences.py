@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from docnmt_fairseq.corpus.data_bin import DictionaryNumbering, ItemWriter, write_language_tokens
-from docnmt_fairseq.data.similar import read_similar, similar_file, vectors_file, within_chunk
+from docnmt_fairseq.data.selected_context import read_similar, similar_file, vectors_file, within_chunk
 from docnmt_fairseq.embedding import neighbours
 from docnmt_fairseq.embedding.model import SentenceEmbedding
 from docnmt_fairseq.embedding.neighbours import write_neighbours
@@ -95,8 +95,8 @@ def test_language_tokens_are_ignored(own_bin):
     write_neighbours(own_bin, fitted)
     wanted = np.load(own_bin / "without.npy").tolist()
     assert np.load(similar).tolist() == wanted
-    _, task, _ = toy.build(own_bin)
-    task.similar.needed = 3
+    options = ["--context-attention", "memory", "--context-selection", "similar", "--context-sentences", "3"]
+    _, task, _ = toy.build(own_bin, *options)
     split = task.read_split("test")
     assert task.similar.in_memory(split.source, split.index).tolist() == wanted
 

@@ -11,7 +11,6 @@ import pytest
 import torch
 from fairseq.trainer import Trainer
 
-from docnmt_fairseq.context.base import CONTEXT_MECHANISMS, DECODER_MECHANISMS, TARGET_MECHANISMS
 from tests.support import toy
 from tests.support.architectures import ARCHITECTURES
 from tests.support.checkpoints import saved, updates
@@ -75,18 +74,15 @@ def test_layerdrop_in_several_processes(data_bin, tmp_path):
     toy.assert_same_state(plain, legacy, **ROUNDING)
 
 
-MAIN = ["conditional, block", "memory gru", "tree by keys", "target han", "concatenation", "rnn gru"]
-EVERY = [f"{name}, {CONTEXT_MECHANISMS[name].placements[0]}" for name in CONTEXT_MECHANISMS.names()]
-EVERY += [f"decoder {name}" for name in DECODER_MECHANISMS.names()]
-EVERY += [f"target {name}" for name in TARGET_MECHANISMS.names()]
+MODELS = ["conditional, block", "memory gru", "tree by keys", "target han", "concatenation", "rnn gru"]
 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("starts_soon")
 def test_four_processes_on_two_nodes_equal_one(data_bin, tmp_path):
-    """Trains every mechanism in one start of four processes, which takes longer than the trainings."""
+    """Trains all models in one start of four processes, which takes longer than the trainings."""
     options = ["--max-update", "4", "--lr", "0.1"]  # at 0.5 some models diverge, and rounding with them
-    models = {name: ARCHITECTURES[name] for name in [*EVERY, *MAIN]}
+    models = {name: ARCHITECTURES[name] for name in MODELS}
     commands = []
     for name, model in models.items():
         commands.append(training(data_bin, tmp_path / "four" / name, *model.options, *options, **model.kind))

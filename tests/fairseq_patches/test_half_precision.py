@@ -7,22 +7,16 @@ import sys
 import pytest
 import torch
 
-from docnmt_fairseq.context.base import CONTEXT_MECHANISMS
 from docnmt_fairseq.fairseq_patches.checkpoints import MASTER_WEIGHTS
 from tests.support import toy
 from tests.support.architectures import ARCHITECTURES
 
-NARROW = [
-    "--context-top-t",
-    "2",
-    "--context-top-t-anneal-start",
-    "3",
-    "--selection-loss",
-    "1",
-    "--selection-loss-phase",
-    "dense",
-]
-OPTIONS = {"conditional": NARROW, "tree": [*NARROW, "--tree-order", "keys", "--tree-merge", "average"]}
+NARROW = ["--context-top-t", "2", "--context-top-t-anneal-start", "3", "--selection-loss", "1"]
+NARROW += ["--selection-loss-phase", "dense"]
+FAMILIES = {
+    "conditional": NARROW,
+    "tree": [*NARROW, "--tree-order", "keys", "--tree-merge", "average"],
+}
 ROUNDING = 2**-7  # of a bfloat16, relative: the losses of a few updates from one start
 
 
@@ -43,18 +37,14 @@ def test_bf16_on_a_cpu(data_bin, tmp_path):
     assert half == pytest.approx(full, rel=ROUNDING)
 
 
-QUICK = ("none", "conditional")
-MECHANISMS = [
-    name if name in QUICK else pytest.param(name, marks=pytest.mark.slow)
-    for name in ["none", *CONTEXT_MECHANISMS.names()]
-]
-
-
-@pytest.mark.parametrize("mechanism", MECHANISMS)
-def test_mechanisms_learn_in_bf16(data_bin, tmp_path, mechanism):
-    fixed = ["--context-attention", mechanism, "--max-update", "5", *OPTIONS.get(mechanism, [])]
+@pytest.mark.parametrize(
+    ("mechanism", "mode"),
+    [("conditional", "--bf16"), pytest.param("tree", "--memory-efficient-bf16", marks=pytest.mark.slow)],
+)
+def test_mechanisms_learn(data_bin, tmp_path, mechanism, mode):
+    fixed = ["--context-attention", mechanism, "--max-update", "5", *FAMILIES[mechanism]]
     half, full = (
-        toy.train(data_bin, tmp_path / name, *fixed, *extra) for name, extra in (("half", ["--bf16"]), ("full", []))
+        toy.train(data_bin, tmp_path / name, *fixed, *extra) for name, extra in (("half", [mode]), ("full", []))
     )
     learnt, exact = (torch.load(one, weights_only=True)["model"] for one in (half, full))
     assert learnt.keys() == exact.keys()
@@ -85,25 +75,14 @@ def test_resuming_without_master_weights(data_bin, tmp_path):
     assert any(not torch.equal(before[name], after[name]) for name in before)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("mode", ["--bf16", "--memory-efficient-bf16"])
-@pytest.mark.parametrize("family", ["concatenation", "conditional, block", "rnn decoder gru"])
-def test_families_learn_in_both_modes(data_bin, tmp_path, family, mode):
-    architecture = ARCHITECTURES[family]
-    options = [*architecture.options, "--lr", "0.003", "--max-update", "6"]
-    half, full = (
-        toy.train(data_bin, tmp_path / name, *options, *extra, **architecture.kind)
-        for name, extra in (("half", [mode]), ("full", []))
-    )
-    found, expected = (toy.validation(data_bin, one, task=architecture.task)["loss"] for one in (half, full))
-    assert found == pytest.approx(expected, rel=4 * ROUNDING)
-    fresh = toy.train(data_bin, tmp_path / "fresh", *options, "--max-update", "1", **architecture.kind)
-    assert found < toy.validation(data_bin, fresh, task=architecture.task)["loss"] - 8 * ROUNDING
-
-
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
-@pytest.mark.parametrize("mode", ["--bf16", "--fp16", "--amp", "--memory-efficient-bf16", "--memory-efficient-fp16"])
-@pytest.mark.parametrize("family", [name for name in ARCHITECTURES if not name.startswith("sources")])
+@pytest.mark.parametrize(
+    ("family", "mode"),
+    [
+        *((name, "--bf16") for name in ARCHITECTURES if not name.startswith("sources")),
+        *(("conditional, block", mode) for mode in ("--fp16", "--amp", "--memory-efficient-fp16")),
+    ],
+)
 def test_families_learn_on_a_gpu(data_bin, tmp_path, family, mode):
     architecture = ARCHITECTURES[family]
     options = [*architecture.options, "--fp16-init-scale", "4", "--optimizer", "fused_adamw", "--max-update", "4"]

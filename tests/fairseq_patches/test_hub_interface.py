@@ -1,4 +1,4 @@
-"""Lines of scripts are read as those of fairseq-interactive: marks are marks, and language tokens stand in front."""
+"""The hub interface encodes lines as fairseq-interactive does: boundaries, and language tokens first."""
 
 import json
 import shutil
@@ -27,7 +27,7 @@ def hub_of(data, checkpoint, **options):
     return DocumentTransformer.from_pretrained(str(checkpoint.parent), checkpoint.name, str(data), **options)
 
 
-def test_marks_are_no_sentences_and_language_tokens_stand_in_front(begun):
+def test_boundaries_and_language_tokens(begun):
     hub = hub_of(*begun, **SUBWORDS)
     for line in ["<p>", "<p> <p>", "", " <p>\n"]:
         assert hub.encode(line).tolist() == [*(hub.src_dict.index(mark) for mark in line.split()), hub.src_dict.eos()]
@@ -40,7 +40,3 @@ def test_translations_are_those_of_fairseq_interactive(begun, tmp_path):
     typed = toy.interactive(data, checkpoint, tmp_path / "lines", "--buffer-size", "7", "--beam", "5")
     expected = [text for _, (text, _) in sorted(typed.hypotheses.items())]
     assert hub_of(data, checkpoint).translate(LINES) == expected and len(expected) == 4
-
-
-def test_there_is_one_for_each_sentence_with_a_subword_model_too(begun):
-    assert len(hub_of(*begun, **SUBWORDS).translate(LINES)) == 4

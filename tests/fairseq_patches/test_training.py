@@ -46,10 +46,9 @@ def test_the_given_signals_are_handled(unhandled, names, handled):
     assert unhandled == [number for number in SIGNALS if number not in handled]
 
 
-@pytest.mark.parametrize("names", ["USR1,HUPP", "SIGTERM", "KILL"])
-def test_unknown_signals_are_refused(unhandled, names):
+def test_unknown_signals_are_refused(unhandled):
     with pytest.raises(InputError, match="--save-on-signals"):
-        Preemption().listen(names)
+        Preemption().listen("USR1,HUPP")
 
 
 def test_one_preempted_process_is_enough():
@@ -82,8 +81,8 @@ def preempted_at(monkeypatch, number):
 
 @pytest.mark.parametrize(
     ("number", "best"),
-    [(4, 4), pytest.param(6, 6, marks=pytest.mark.slow), pytest.param(5, 4, marks=pytest.mark.slow), (9, 9)],
-    ids=["end of an epoch", "validation", "between", "last update"],
+    [(4, 4), pytest.param(5, 4, marks=pytest.mark.slow), (9, 9)],
+    ids=["end of an epoch", "between", "last update"],
 )
 def test_a_preempted_training_resumes_exactly(data_bin, tmp_path, monkeypatch, number, best):
     options = ["--validate-interval-updates", "3", "--save-interval-updates", "3", "--valid-subset", "train"]
@@ -135,7 +134,7 @@ def trained(data_bin, folder, start, *options):
 
 
 @pytest.mark.parametrize(
-    "optimizer", [["adam"], ["fused_adamw"], ["adam", "--bf16"], ["adam", "--memory-efficient-bf16"]], ids=" ".join
+    "optimizer", [["fused_adamw"], ["adam", "--bf16"], ["adam", "--memory-efficient-bf16"]], ids=" ".join
 )
 def test_the_first_update_of_added_parameters_is_scaled(data_bin, start, tmp_path, optimizer):
     options = ["--optimizer", *optimizer, "--max-update", "1"]
@@ -182,19 +181,6 @@ def test_groups_follow_the_scheduler():
     optimizer.load_state_dict(optimizer.state_dict(), {"lr": 7.0})
     optimizer.set_lr(0.2)
     assert rates(optimizer) == pytest.approx([0.2, 0.6])
-
-
-def test_all_parameters_may_be_scaled():
-    optimizer, parameters = optimizer_of(4.0, 4.0)
-    divide_parameters(optimizer, parameters)
-    assert rates(optimizer) == [2.0] and optimizer.get_lr() == 0.5
-
-
-def test_unscaled_optimizers_keep_their_group():
-    optimizer, parameters = optimizer_of(1.0, 1.0)
-    group = optimizer.param_groups[0]
-    divide_parameters(optimizer, parameters)
-    assert optimizer.param_groups == [group]
 
 
 def test_optimizers_with_other_parameters_are_refused():

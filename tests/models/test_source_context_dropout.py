@@ -2,7 +2,7 @@
 
 import pytest
 
-from docnmt_fairseq.data.context_dropout import Hidden
+from docnmt_fairseq.data.chunking import Hidden
 from tests.models.test_what_sentences_see import changed, in_training, which_differ, with_another_sentence
 from tests.support import toy
 from tests.support.decoding import stir

@@ -12,7 +12,7 @@ import yaml
 from docnmt_fairseq.corpus import readers
 from docnmt_fairseq.corpus.readers import Reading
 from docnmt_fairseq.data.features import FeatureFile
-from docnmt_fairseq.data.similar import read_similar, similar_file
+from docnmt_fairseq.data.selected_context import read_similar, similar_file
 from docnmt_fairseq.embedding.model import SentenceEmbedding
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.recipes.dataset_file import read_dataset_config

@@ -1,6 +1,10 @@
 """Ways to decode a batch that must all give what training computes."""
 
+import pytest
 import torch
+from fairseq.dataclass.configs import GenerationConfig
+
+from tests.support.documents import IDS
 
 
 def stepwise(model, sample):
@@ -30,3 +34,21 @@ def stir(model):
     for parameter in model.parameters():
         parameter.data.normal_(0, 0.3, generator=generator)
     return model
+
+
+def translate(task, models, batches, beam):
+    """Returns {sentence id: best hypothesis} of batches of documents of the test set, by number."""
+    dataset, found = task.dataset("test"), {}
+    generator = task.build_generator(models, GenerationConfig(beam=beam, max_len_b=12))
+    for numbers in batches:
+        sample = dataset.collater([dataset[number] for number in numbers])
+        hypotheses = task.inference_step(generator, models, sample)
+        found.update({number: best[0] for number, best in zip(sample["id"].tolist(), hypotheses)})
+    return found
+
+
+def assert_same_hypotheses(found, expected):
+    assert sorted(found) == sorted(expected) == IDS
+    for number in IDS:
+        assert found[number]["tokens"].tolist() == expected[number]["tokens"].tolist()
+        assert float(found[number]["score"]) == pytest.approx(float(expected[number]["score"]), abs=1e-5)

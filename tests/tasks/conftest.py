@@ -1,4 +1,4 @@
-"""What several tests of the tasks start from."""
+"""Fixtures of several tests of the tasks."""
 
 import pytest
 from fairseq.checkpoint_utils import load_model_ensemble_and_task

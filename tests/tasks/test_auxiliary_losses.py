@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from docnmt_fairseq.layers.auxiliary_losses import AuxiliaryLoss, collect, collector
+from docnmt_fairseq.layers.auxiliary_losses import AuxiliaryLoss, collector
 from docnmt_fairseq.tasks.auxiliary_losses import auxiliary_means, with_auxiliary_losses
 from tests.support import toy
 
@@ -46,22 +46,6 @@ def test_losses_are_added_in_training_and_always_logged():
     assert list(auxiliary_means([log, log])) == [("one", 2.0, 8.0), ("other", 0.25, 8.0)]
 
 
-def test_losses_without_a_collector():
-    model = Part(("one", 3.0, 2, 0.5))
-    model()
-    with collect() as outer:
-        with collect() as inner:
-            model()
-        model()
-    assert len(outer.losses) == len(inner.losses) == 1
-    assert collector() is None
-
-
-def test_empty_sums_are_not_logged():
-    model = Part(("one", 0.0, 0, 1.0))
-    assert not list(auxiliary_means([with_auxiliary_losses(step)(model, {})[2]]))
-
-
 @pytest.mark.parametrize("criterion", ["cross_entropy", "document_label_smoothed_cross_entropy"])
 def test_every_criterion_logs_the_losses(data_bin, tmp_path, caplog, criterion):
     caplog.set_level("INFO")
@@ -93,7 +77,7 @@ def test_recomputed_activations(data_bin, tmp_path):
 
 
 def kept(messages):
-    """How many sentences were kept in every update."""
+    """Numbers of kept sentences, one per update."""
     messages = [line for line in messages if " / " in line]
     return [float(number) for line in messages for number in re.findall(r"kept_sentences=([\d.]+)", line)]
 

@@ -3,21 +3,11 @@
 import pytest
 import torch
 
-from docnmt_fairseq.context.base import CONTEXT_MECHANISMS
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.tasks.document_translation import DocumentTranslationConfig, DocumentTranslationTask
 from tests.support import toy
-from tests.support.documents import DOCUMENTS, IDS, write_lines
+from tests.support.documents import IDS, text_of, write_lines
 
 CONDITIONAL = ["--context-attention", "conditional", "--context-top-t", "2", "--sentence-positions", "learned"]
-
-
-SIZES = (("--batch-size", "2"), ("--max-tokens", "1"), ("--max-tokens", "25"))
-
-
-def slow(*values):
-    """Parameters of a slow test."""
-    return pytest.param(*values, marks=pytest.mark.slow)
 
 
 @pytest.fixture(scope="module")
@@ -26,73 +16,46 @@ def checkpoint(data_bin, tmp_path_factory):
     return toy.train(data_bin, tmp_path_factory.mktemp("conditional"), *CONDITIONAL, "--max-update", "12")
 
 
-QUICK = ("none", "conditional", "memory")
-MECHANISMS = [
-    name if name in QUICK else pytest.param(name, marks=pytest.mark.slow)
-    for name in ["none", *CONTEXT_MECHANISMS.names()]
-]
-
-
-@pytest.mark.parametrize("mechanism", MECHANISMS)
-def test_mechanisms_train_and_translate_every_sentence_once(data_bin, tmp_path, mechanism):
+@pytest.mark.parametrize("mechanism", ["none", "memory"])
+def test_models_train_and_translate_every_sentence_once(data_bin, tmp_path, mechanism):
     trained = toy.train(data_bin, tmp_path, "--context-attention", mechanism, "--max-update", "3")
     result = toy.generate(data_bin, trained, "--beam", "2", "--max-len-b", "10")
     assert sorted(result.hypotheses) == IDS
-    assert "Translated 11 sentences" in result.text or "Generate test" in result.text
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        ["--checkpoint-activations"],
-        ["--encoder-layerdrop", "0.5", "--decoder-layerdrop", "0.5", "--layernorm-embedding"],
-        pytest.param(
-            ["--word-positions", "learned", "--word-positions-from", "document", "--decoder-learned-pos"],
-            marks=pytest.mark.slow,
-        ),
-        pytest.param(
-            ["--attention-dropout", "0.2", "--activation-dropout", "0.1", "--context-always-keep-own"],
-            marks=pytest.mark.slow,
-        ),
-        pytest.param(
-            ["--decoder-embed-dim", "12", "--decoder-ffn-embed-dim", "6", "--no-scale-embedding"],
-            marks=pytest.mark.slow,
-        ),
-        ["--context-dropout", "0.5", "--max-document-sentences", "2", "--context-overlap", "1", "--num-workers", "1"],
-    ],
-    ids=str,
-)
+OPTIONS = [
+    "--checkpoint-activations --attention-dropout 0.2 --activation-dropout 0.1 --context-always-keep-own",
+    "--encoder-layerdrop 0.5 --decoder-layerdrop 0.5 --layernorm-embedding --decoder-embed-dim 12 --no-scale-embedding",
+    "--word-positions learned --word-positions-from document --decoder-learned-pos",
+    "--context-dropout 0.5 --max-document-sentences 2 --context-overlap 1 --num-workers 1",
+]
+
+
+@pytest.mark.parametrize("options", OPTIONS)
 def test_options_train(data_bin, tmp_path, options):
-    toy.train(data_bin, tmp_path, *CONDITIONAL, "--max-update", "3", *options)
+    toy.train(data_bin, tmp_path, *CONDITIONAL, "--max-update", "3", *options.split())
 
 
-@pytest.mark.parametrize(
-    "batching",
-    [["--batch-size", "1"], *(slow([*size]) for size in SIZES)],
-)
+@pytest.mark.parametrize("batching", ["--batch-size 1", "--max-tokens 25"])
 def test_translations_do_not_depend_on_the_batch(data_bin, checkpoint, batching):
     search = ["--beam", "3", "--max-len-b", "10"]
     together = toy.generate(data_bin, checkpoint, *search)
-    result = toy.generate(data_bin, checkpoint, *search, *batching, "--required-batch-size-multiple", "8")
+    result = toy.generate(data_bin, checkpoint, *search, *batching.split(), "--required-batch-size-multiple", "8")
     assert result.hypotheses == together.hypotheses and sorted(result.hypotheses) == IDS
 
 
-@pytest.mark.parametrize(
-    "search",
-    [
-        ["--sampling", "--sampling-topk", "3", "--beam", "2"],
-        slow(["--diversity-rate", "0.5", "--beam", "2"]),
-        slow(["--prefix-size", "1"]),
-        ["--nbest", "2", "--beam", "2", "--lenpen", "0.6"],
-        ["--score-reference"],
-        ["--print-alignment", "hard", "--beam", "2"],
-        slow(["--match-source-len", "--beam", "2"]),
-        slow(["--no-repeat-ngram-size", "2"]),
-    ],
-    ids=str,
-)
+SEARCH = [
+    "--sampling --sampling-topk 3 --beam 2",
+    "--diversity-rate 0.5 --beam 2 --prefix-size 1",
+    "--nbest 2 --beam 2 --lenpen 0.6 --no-repeat-ngram-size 2",
+    "--score-reference",
+    "--print-alignment hard --beam 2",
+]
+
+
+@pytest.mark.parametrize("search", SEARCH)
 def test_search_options_work(data_bin, checkpoint, search):
-    text = toy.generate_text(data_bin, checkpoint, "--max-len-b", "10", *search)
+    text = toy.generate_text(data_bin, checkpoint, "--max-len-b", "10", *search.split())
     assert {int(line[2:].split("\t")[0]) for line in text.splitlines() if line.startswith("H-")} == set(IDS)
 
 
@@ -105,12 +68,7 @@ def test_context_changes_the_scores(data_bin, checkpoint):
 
 @pytest.mark.parametrize("buffer", ["100", "3"])
 def test_interactive_translates_as_generate_does(data_bin, checkpoint, tmp_path, buffer):
-    lines = []
-    for document in DOCUMENTS["test"]:
-        for number, paragraph in enumerate(document):
-            lines += (["<p>"] if number else []) + paragraph
-        lines.append("")
-    write_lines(tmp_path / "input", lines)
+    write_lines(tmp_path / "input", [" ".join(words) for words in text_of("test")[0]])
     expected = toy.generate(data_bin, checkpoint, "--max-len-b", "10").hypotheses
     found = toy.interactive(
         data_bin, checkpoint, tmp_path / "input", "--buffer-size", buffer, "--batch-size", "2", "--max-len-b", "10"
@@ -160,39 +118,30 @@ def test_interactive_skips_long_lines(data_bin, checkpoint, tmp_path):
     assert sorted(typed(data_bin, checkpoint, tmp_path, ["a b", "a b c d e", "c"], *options)) == [0, 2]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("task", ["document_translation", "concatenated_translation"])
-def test_data_without_a_short_sentence_is_refused(data_bin, tmp_path, task):
-    options = ["--max-source-positions", "1", "--skip-invalid-size-inputs-valid-test"]
-    arch = "document_transformer" if task == "document_translation" else "transformer"
-    trained = toy.train(data_bin, tmp_path, "--max-update", "1", task=task, arch=arch)
-    with pytest.raises(InputError, match="--max-source-positions"):
-        toy.generate(data_bin, trained, *options, task=task)
-
-
 def test_interactive_respects_the_limit_of_documents(data_bin, checkpoint, tmp_path):
     limit = ["--max-document-sentences", "2"]
-    after = typed(data_bin, checkpoint, tmp_path, ["a b c", "d e", "b"], *limit)
-    assert after[2][0] == typed(data_bin, checkpoint, tmp_path, ["e a d", "d e", "b"], *limit)[2][0]
-    assert after[2][1] == typed(data_bin, checkpoint, tmp_path, ["e a d", "d e", "b"], *limit)[2][1]
-    assert after[2] != typed(data_bin, checkpoint, tmp_path, ["a b c", "c a", "b"], *limit)[2]
+    after = typed(data_bin, checkpoint, tmp_path, ["a b c", "d e", "b"], *limit)[2]
+    assert after == typed(data_bin, checkpoint, tmp_path, ["e a d", "d e", "b"], *limit)[2]
+    assert after != typed(data_bin, checkpoint, tmp_path, ["a b c", "c a", "b"], *limit)[2]
 
 
-def test_constraints_are_refused(data_bin, checkpoint):
-    with pytest.raises(InputError, match="--constraints"):
-        toy.generate(data_bin, checkpoint, "--constraints")
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ("--constraints", "--constraints"),
+        ("--gen-subset tset", "has no split 'tset'; its splits: test, train, valid"),
+        ("--max-source-positions 1 --skip-invalid-size-inputs-valid-test", "every sentence is too long"),
+    ],
+)
+def test_options_of_generate_are_refused(data_bin, checkpoint, options, message):
+    with pytest.raises(InputError, match=message):
+        toy.generate(data_bin, checkpoint, *options.split())
 
 
-def test_a_missing_split_is_named(data_bin, checkpoint):
-    with pytest.raises(InputError, match="has no split 'tset'; its splits: test, train, valid"):
-        toy.generate(data_bin, checkpoint, "--gen-subset", "tset")
-
-
-@pytest.mark.parametrize("arch", ["document_transformer_tiny", "document_transformer_han_tiny", "document_rnn_tiny"])
-@pytest.mark.parametrize("task", ["translation", "concatenated_translation"])
-def test_tasks_without_documents_are_refused(data_bin, task, arch):
-    with pytest.raises(InputError, match=f"--task {task}: --arch {arch} needs documents"):
-        toy.build(data_bin, task=task, arch=arch, tiny=[])
+@pytest.mark.parametrize("arch", ["document_transformer_han_tiny", "document_rnn_tiny"])
+def test_tasks_without_documents_are_refused(data_bin, arch):
+    with pytest.raises(InputError, match=f"--task translation: --arch {arch} needs documents"):
+        toy.build(data_bin, task="translation", arch=arch, tiny=[])
 
 
 def test_translation_without_documents_warns(data_bin, checkpoint, caplog):
@@ -201,11 +150,6 @@ def test_translation_without_documents_warns(data_bin, checkpoint, caplog):
     caplog.clear()
     toy.generate(data_bin, checkpoint)
     assert "every line" not in caplog.text
-
-
-def test_a_configuration_without_data_is_refused():
-    with pytest.raises(InputError, match="data: not given"):
-        DocumentTranslationTask.setup_task(DocumentTranslationConfig())
 
 
 def test_validate_runs_with_and_without_context(data_bin, checkpoint):
@@ -246,16 +190,8 @@ def test_an_ensemble_with_and_without_context_is_refused(data_bin, checkpoint, t
 
 
 def test_resumed_training_equals_uninterrupted(data_bin, tmp_path):
-    options = [
-        *CONDITIONAL,
-        "--dropout",
-        "0.1",
-        "--context-top-t-anneal-start",
-        "2",
-        "--context-top-t-anneal-updates",
-        "10",
-    ]
-    options += ["--context-dropout", "0.3", "--save-interval-updates", "5"]
+    options = [*CONDITIONAL, "--dropout", "0.1", "--context-dropout", "0.3", "--save-interval-updates", "5"]
+    options += ["--context-top-t-anneal-start", "2", "--context-top-t-anneal-updates", "10"]
     whole = toy.train(data_bin, tmp_path / "whole", *options, "--max-update", "10")
     toy.train(data_bin, tmp_path / "parts", *options, "--max-update", "5")
     parts = toy.train(data_bin, tmp_path / "parts", *options, "--max-update", "10")

@@ -57,7 +57,6 @@ def test_models_train_and_translate(data_bin, tmp_path, arch, target, caplog):
     assert sorted(result.hypotheses) == IDS
 
 
-@pytest.mark.slow
 def test_the_view_is_restored_and_windows_are_printed(data_bin, both, one):
     for checkpoint, most in ((both, 3), (one, 2)):
         text = generate(data_bin, checkpoint).text
@@ -90,10 +89,7 @@ def raw_hypotheses(data_bin, checkpoint, *extra):
     }
 
 
-@pytest.mark.parametrize(
-    "search", [["--beam", "1"], ["--beam", "3", "--lenpen", "0.6"], ["--unnormalized", "--min-len", "6"]]
-)
-@pytest.mark.slow
+@pytest.mark.parametrize("search", [["--beam", "3", "--lenpen", "0.6"], ["--unnormalized", "--min-len", "6"]])
 def test_the_text_after_the_last_break_is_the_translation(data_bin, both, search):
     raw = raw_hypotheses(data_bin, both, *search)
     assert sum("<brk>" in tokens for tokens, _ in raw.values()) > 2  # else this tests nothing
@@ -110,12 +106,9 @@ def test_the_text_after_the_last_break_is_the_translation(data_bin, both, search
         )
 
 
-@pytest.mark.parametrize(
-    "batching", [["--batch-size", "1"], ["--max-tokens", "25", "--required-batch-size-multiple", "8"]]
-)
-def test_translations_do_not_depend_on_the_batch(data_bin, one, both, batching):
+def test_translations_do_not_depend_on_the_batch(data_bin, one, both):
     for checkpoint in (one, both):
-        result = generate(data_bin, checkpoint, *batching)
+        result = generate(data_bin, checkpoint, "--max-tokens", "25", "--required-batch-size-multiple", "8")
         assert result.hypotheses == generate(data_bin, checkpoint).hypotheses
 
 
@@ -173,22 +166,18 @@ def test_interactive_translates_as_generate_does(data_bin, one, both, tmp_path, 
         assert interactive(data_bin, checkpoint, tmp_path, "--buffer-size", buffer) == expected
 
 
-@pytest.mark.parametrize(("lines", "ids"), [(["", "a"], [1]), (["<p>", "a"], [1]), (["", ""], []), (["  ", "a"], [1])])
+@pytest.mark.parametrize(("lines", "ids"), [(["<p>", "a", "", "", "  ", "b"], [1, 5]), (["", ""], [])])
 def test_interactive_accepts_any_lines(data_bin, one, tmp_path, lines, ids):
     write_lines(tmp_path / "input", lines)
     assert sorted(interactive(data_bin, one, tmp_path)) == ids
     assert sorted(interactive(data_bin, one, tmp_path, "--buffer-size", "1")) == ids
 
 
-@pytest.mark.parametrize(
-    "search",
-    [["--score-reference"], ["--nbest", "2", "--beam", "2"], ["--sampling", "--sampling-topk", "3"], ["--lenpen", "2"]],
-    ids=lambda search: search[0],
-)
+@pytest.mark.parametrize("search", ["--score-reference", "--nbest 2 --beam 2", "--sampling --sampling-topk 3"])
 def test_search_options_work(data_bin, both, search):
-    text = toy.generate_text(data_bin, both, *SEARCH, *search, task=TASK)
+    text = toy.generate_text(data_bin, both, *SEARCH, *search.split(), task=TASK)
     assert {int(line[2:].split("\t")[0]) for line in text.splitlines() if line.startswith("H-")} == set(IDS)
-    if search == ["--score-reference"]:
+    if search == "--score-reference":
         assert printed(text, "T") == {number: rest.split("\t")[1] for number, rest in printed(text, "H").items()}
 
 
@@ -223,13 +212,7 @@ def test_segment_distance():
     assert segment_distance(tokens, 9).tolist() == [[2, 2, 2, 2, 1, 1, 0, 0], [2, 2, 1, 0, 0, 0, 0, 0]]
 
 
-def test_segment_embeddings_are_learned(data_bin, one):
-    rows = toy.state(one)["encoder.embed_positions.segments.weight"]
-    assert rows.shape[0] == 2 and rows.abs().sum(1).min() > 0
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("segments", [[], ["--segment-embeddings"]])
+@pytest.mark.parametrize("segments", [[], pytest.param(["--segment-embeddings"], marks=pytest.mark.slow)])
 def test_finetuning_of_a_sentence_level_model(data_bin, tmp_path, segments):
     sentence = toy.train(data_bin, tmp_path / "sentence", "--max-update", "3", task="translation", arch="transformer")
     options = ["--break-symbol", "<p>", "--finetune-from-model", str(sentence), "--max-update", "1", "--lr", "1e-12"]
@@ -237,16 +220,6 @@ def test_finetuning_of_a_sentence_level_model(data_bin, tmp_path, segments):
     stock = toy.generate(data_bin, sentence, *SEARCH, "--required-batch-size-multiple", "1", task="translation")
     ours = generate(data_bin, trained, "--concatenate-source", "1").hypotheses
     assert ours == {number: stock.hypotheses[number] for number in IDS}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("segments", [[], ["--segment-embeddings"]])
-def test_finetuning_of_a_document_model_without_context(data_bin, tmp_path, segments):
-    sentence = toy.train(data_bin, tmp_path / "s", "--max-update", "3", "--context", "none")
-    begin = ["--break-symbol", "<p>", "--finetune-from-model", str(sentence), "--max-update", "1", "--lr", "1e-12"]
-    trained = train(data_bin, tmp_path / "d", *begin, *segments, arch="concatenation_transformer")
-    before = toy.generate(data_bin, sentence, *SEARCH, "--required-batch-size-multiple", "1").hypotheses
-    assert generate(data_bin, trained, "--concatenate-source", "1").hypotheses == before
 
 
 @pytest.mark.slow
@@ -279,15 +252,14 @@ def copying(tmp_path_factory):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("sentences", "low", "high"), [(("2", "1"), 0.95, 1), (("2", "2"), 0.95, 1), (("1", "1"), 0, 0.5)]
-)
-def test_context_is_learned(copying, tmp_path, sentences, low, high):
-    source, target = sentences
-    options = ["--concatenate-source", source, "--concatenate-target", target, "--max-update", "500"]
-    options += ["--max-tokens", "400", "--segment-embeddings", "--encoder-embed-dim", "32", "--decoder-embed-dim", "32"]
+@pytest.mark.parametrize(("source", "target"), [("2", "1"), ("2", "2"), ("1", "1")])
+def test_context_is_learned(copying, tmp_path, source, target):
+    options = ["--concatenate-source", source, "--concatenate-target", target, "--segment-embeddings"]
+    options += ["--max-tokens", "400", "--encoder-embed-dim", "32", "--decoder-embed-dim", "32"]
+    # Without warm-up and clipping, rounding decides whether the loss diverges in the end.
+    options += ["--max-update", "250", "--lr-scheduler", "inverse_sqrt", "--warmup-updates", "50", "--clip-norm", "0.5"]
     trained = train(copying, tmp_path, *options, arch="concatenation_transformer")
     text = generate(copying, trained).text
     wanted, found = printed(text, "T"), printed(text, "H")
-    right = sum(found[number].split("\t")[1] == words for number, words in wanted.items())
-    assert low <= right / len(wanted) <= high
+    right = sum(found[number].split("\t")[1] == words for number, words in wanted.items()) / len(wanted)
+    assert right > 0.95 if source == "2" else right < 0.5

@@ -14,14 +14,7 @@ SMALL = ["model.encoder_embed_dim=8", "model.encoder_ffn_embed_dim=12", "dataset
 SMALL += ["optimization.max_update=2", "lr_scheduler.warmup_updates=1", "dataset.num_workers=0"]
 
 
-def test_the_second_stage_needs_the_first(data_bin, tmp_path):
-    given = [*SMALL, f"common.user_dir={toy.PLUGIN}", f"task.data={data_bin}", f"checkpoint.save_dir={tmp_path}"]
-    command = [sys.executable, "-m", "fairseq_cli.hydra_train", "--config-dir", str(CONFIGS)]
-    command += ["--config-name", "conditional_finetune", *given]
-    result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
-    assert result.returncode and "--finetune-from-model TO_BE_GIVEN" in result.stderr
-
-
+@pytest.mark.usefixtures("starts_soon")
 @pytest.mark.parametrize("name", sorted(path.stem for path in CONFIGS.glob("*.yaml")))
 def test_config_trains(name, data_bin, tmp_path):
     overrides = [*SMALL, f"common.user_dir={toy.PLUGIN}", f"task.data={data_bin}", f"checkpoint.save_dir={tmp_path}"]

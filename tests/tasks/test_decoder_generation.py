@@ -5,15 +5,11 @@ import re
 
 import pytest
 import torch
-from fairseq.dataclass.configs import GenerationConfig
 
 from docnmt_fairseq.context.base import DECODER_MECHANISMS
 from tests.support import toy
-from tests.support.documents import DOCUMENTS, write_lines
-
-IDS = [0, 1, 2, 4, 6, 8, 9, 10, 11, 12, 13]
-OVERLAP = ["--max-document-sentences", "2", "--context-overlap", "1"]
-every_mechanism = pytest.mark.parametrize("name", DECODER_MECHANISMS.names())
+from tests.support.decoding import assert_same_hypotheses, translate
+from tests.support.documents import IDS
 
 
 @pytest.fixture(scope="module", params=DECODER_MECHANISMS.names())
@@ -24,34 +20,12 @@ def checkpoint(request, data_bin, tmp_path_factory):
     return toy.train(data_bin, tmp_path_factory.mktemp("decoder"), *options)
 
 
-def translate(task, models, batches, beam):
-    """Returns {sentence id: [(tokens, score) of every hypothesis]} of batches of documents, by number."""
-    dataset, found = task.dataset("test"), {}
-    generator = task.build_generator(models, GenerationConfig(beam=beam, max_len_b=12, nbest=beam))
-    for numbers in batches:
-        sample = dataset.collater([dataset[number] for number in numbers])
-        hypotheses = task.inference_step(generator, models, sample)
-        for number, of_sentence in zip(sample["id"].tolist(), hypotheses):
-            found[number] = [(hypothesis["tokens"].tolist(), float(hypothesis["score"])) for hypothesis in of_sentence]
-    return found
-
-
-def assert_same(found, expected):
-    assert sorted(found) == sorted(expected) == IDS
-    for number in IDS:
-        assert [tokens for tokens, _ in found[number]] == [tokens for tokens, _ in expected[number]]
-        scores = [[score for _, score in hypotheses[number]] for hypotheses in (found, expected)]
-        assert scores[0] == pytest.approx(scores[1], abs=1e-5)
-
-
-@pytest.mark.parametrize("beam", [1, 4])
-def test_a_batch_equals_its_documents(built, beam):
+def test_a_batch_equals_its_documents(built):
     task, model = built
-    alone = translate(task, [model], [[0], [1], [2]], beam)
-    lengths = {len(hypotheses[0][0]) for hypotheses in alone.values()}
-    assert len(lengths) > 1  # sentences finish at different steps
-    for batches in ([[0, 1, 2]], [[2, 0, 1]], [[1, 2], [0]]):
-        assert_same(translate(task, [model], batches, beam), alone)
+    alone = translate(task, [model], [[0], [1], [2]], beam=4)
+    assert len({len(hypothesis["tokens"]) for hypothesis in alone.values()}) > 1  # sentences finish at different steps
+    for batches in ([[2, 0, 1]], [[1, 2], [0]]):
+        assert_same_hypotheses(translate(task, [model], batches, beam=4), alone)
 
 
 def test_greedy_search_equals_full_decoding(built):
@@ -59,7 +33,7 @@ def test_greedy_search_equals_full_decoding(built):
     dataset = task.dataset("test")
     for number in range(3):
         net_input = dataset.collater([dataset[number]])["net_input"]
-        found = [hypotheses[0][0] for hypotheses in translate(task, [model], [[number]], beam=1).values()]
+        found = [best["tokens"].tolist() for best in translate(task, [model], [[number]], beam=1).values()]
         tokens = torch.full((len(found), 1), task.target_dictionary.eos())
         for step in range(12):
             words = model(**{**net_input, "prev_output_tokens": tokens})[0][:, -1]
@@ -78,38 +52,16 @@ def test_ensembles(built):
         for parameter in layer.context.parameters():
             parameter.data.mul_(-3)
     alone = translate(task, [model, other], [[0], [1], [2]], beam=3)
-    assert_same(translate(task, [model, other], [[0, 1, 2]], beam=3), alone)
-    assert alone != translate(task, [model], [[0], [1], [2]], beam=3)
+    assert_same_hypotheses(translate(task, [model, other], [[0, 1, 2]], beam=3), alone)
+    of_one = translate(task, [model], [[0], [1], [2]], beam=3)
+    assert any(float(alone[n]["score"]) != float(of_one[n]["score"]) for n in IDS)
 
 
-@pytest.mark.parametrize("batching", [["--batch-size", "1"], ["--max-tokens", "25"]], ids=" ".join)
-def test_generation_does_not_depend_on_the_batch_of_chunks(data_bin, checkpoint, batching):
-    search = ["--beam", "4", "--max-len-b", "10", *OVERLAP]
+def test_generation_does_not_depend_on_the_batch_of_chunks(data_bin, checkpoint):
+    search = ["--beam", "4", "--max-len-b", "10", "--max-document-sentences", "2", "--context-overlap", "1"]
     together = toy.generate(data_bin, checkpoint, *search)
-    assert toy.generate(data_bin, checkpoint, *search, *batching).hypotheses == together.hypotheses
+    assert toy.generate(data_bin, checkpoint, *search, "--max-tokens", "25").hypotheses == together.hypotheses
     assert sorted(together.hypotheses) == IDS
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "search", [["--score-reference"], ["--print-alignment", "hard", "--beam", "2"], ["--prefix-size", "1"]], ids=str
-)
-def test_search_options_work(data_bin, checkpoint, search):
-    found = toy.generate(data_bin, checkpoint, "--max-len-b", "10", *search)
-    assert sorted(found.hypotheses) == IDS
-
-
-@pytest.mark.slow
-def test_interactive_translates_as_generate_does(data_bin, checkpoint, tmp_path):
-    lines = []
-    for document in DOCUMENTS["test"]:
-        for number, paragraph in enumerate(document):
-            lines += (["<p>"] if number else []) + paragraph
-        lines.append("")
-    write_lines(tmp_path / "input", lines)
-    expected = toy.generate(data_bin, checkpoint, "--max-len-b", "10", "--beam", "3").hypotheses
-    options = ["--buffer-size", "100", "--max-len-b", "10", "--beam", "3"]
-    assert toy.interactive(data_bin, checkpoint, tmp_path / "input", *options).hypotheses == expected
 
 
 @pytest.mark.slow
@@ -130,10 +82,9 @@ def test_only_the_context_is_trained(data_bin, tmp_path):
 
 
 @pytest.mark.slow
-@every_mechanism
-def test_context_of_encoder_and_decoder_train_and_translate_together(data_bin, tmp_path, name):
-    options = ["--context-attention", "conditional", "--decoder-context-attention", name, "--context-init", "xavier"]
-    options += ["--sentence-encoder", "multi-dim-source2token", "--context-dropout", "0.3", "--dropout", "0.1"]
+def test_context_of_encoder_and_decoder_together(data_bin, tmp_path):
+    options = ["--context-attention", "conditional", "--decoder-context-attention", "ca-att", "--context-init"]
+    options += ["xavier", "--sentence-encoder", "multi-dim-source2token", "--context-dropout", "0.3"]
     trained = toy.train(data_bin, tmp_path, *options, "--max-update", "4")
     with_context = toy.generate(data_bin, trained, "--beam", "2", "--max-len-b", "10").hypotheses
     without = toy.generate(data_bin, trained, "--beam", "2", "--max-len-b", "10", "--context", "none").hypotheses

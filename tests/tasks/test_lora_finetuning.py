@@ -5,7 +5,6 @@ import torch
 
 from docnmt_fairseq.checkpoints import load_ensemble
 from docnmt_fairseq.hub.exporting import export
-from docnmt_fairseq.hub.sentence_level import SentenceTransformer
 from docnmt_fairseq.layers.lora import LoRALinear
 from docnmt_fairseq.search.options import SearchOptions
 from docnmt_fairseq.translate.translator import DocumentTranslator
@@ -64,15 +63,6 @@ def test_only_context_and_updates_change(prepared, sentence, finetuned):
     assert moments == sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)
 
 
-def test_weights_with_updates_are_frozen(prepared, sentence, tmp_path):
-    begin = ["--finetune-from-model", str(sentence), "--max-update", "2", "--context", "none"]
-    before = toy.state(sentence)
-    after = toy.state(toy.train(prepared / "data-bin", tmp_path, "--lora-rank", "2", *begin))
-    resting = {name for name, value in before.items() if torch.equal(after[name], value)}
-    expected = {name.replace("lora_A", "weight") for name in after if name.endswith("lora_A")}
-    assert expected <= resting and not {"encoder.layers.0.self_attn.out_proj.weight"} & resting
-
-
 @pytest.mark.slow
 def test_resumed_training_equals_uninterrupted(prepared, sentence, tmp_path):
     begin = [*CONTEXT, *LORA, "--finetune-from-model", str(sentence), "--max-update"]
@@ -101,31 +91,3 @@ def test_translations_are_those_of_the_export(prepared, finetuned, tmp_path):
         assert of_export == translations(prepared, finetuned, precision=precision)
     own, other = (toy.generate(prepared / "data-bin", one) for one in (finetuned, tmp_path / "model.pt"))
     assert own.hypotheses == other.hypotheses and own.hypotheses
-
-
-@pytest.mark.slow
-def test_export_without_context(prepared, sentence, tmp_path):
-    begin = ["--finetune-from-model", str(sentence), "--max-update", "3", "--context", "none"]
-    tuned = toy.train(prepared / "data-bin", tmp_path / "tuned", "--freeze-sentence-model", *LORA, *begin)
-    export(str(tuned), tmp_path / "model.pt", data=prepared)
-    SentenceTransformer.of(load_ensemble(tuned, data=prepared), "an engine")  # refuses what it does not know
-    assert translations(prepared, tmp_path / "model.pt") == translations(prepared, tuned)
-
-
-@pytest.mark.slow
-def test_bf16_with_recomputed_activations(prepared, sentence, tmp_path):
-    begin = [*CONTEXT, *LORA, "--finetune-from-model", str(sentence), "--max-update", "3", "--checkpoint-activations"]
-    half = toy.train(prepared / "data-bin", tmp_path / "half", *begin, "--bf16")
-    full = toy.train(prepared / "data-bin", tmp_path / "full", *begin)
-    after = toy.state(half)
-    updates = [value for name, value in after.items() if name.endswith("lora_B")]
-    assert all(value.isfinite().all() and value.abs().sum() > 0 for value in updates)
-    data = prepared / "data-bin"
-    assert toy.validate(data, half) == pytest.approx(toy.validate(data, full), rel=2**-5)
-
-
-def test_pretrained_architectures(prepared, sentence, tmp_path):
-    options = ["--finetune-from-model", str(sentence), "--max-update", "1", *CONTEXT[2:], *LORA]
-    arch = "document_transformer_conditional_pretrained"
-    made = toy.train(prepared / "data-bin", tmp_path, *options, arch=arch, tiny=["--dropout", "0"])
-    assert [name for name in toy.state(made) if name.endswith("lora_A")]

@@ -5,10 +5,8 @@ import pytest
 from docnmt_fairseq.search.options import SearchOptions
 from docnmt_fairseq.translate.translator import DocumentTranslator
 from tests.support import toy
-from tests.support.documents import text_of, write_lines
+from tests.support.documents import IDS, text_of, write_lines
 
-IDS = [0, 1, 2, 4, 6, 8, 9, 10, 11, 12, 13]
-GATED = ["memory", "context-aware", "han"]
 SEARCH = ["--beam", "2", "--max-len-b", "10"]
 
 
@@ -16,30 +14,23 @@ def train(data_bin, folder, *options):
     return toy.train(data_bin, folder, "--max-update", "4", "--context-init", "xavier", *options)
 
 
-def slow(*values):
-    """Parameters of a slow test."""
-    return pytest.param(*values, marks=pytest.mark.slow)
-
-
-@pytest.fixture(scope="module", params=GATED)
+@pytest.fixture(scope="module", params=["memory", pytest.param("context-aware", marks=pytest.mark.slow), "han"])
 def checkpoint(request, data_bin, tmp_path_factory):
     """Returns a model that looks at two other sentences of the document, chosen at random."""
     options = ["--context-attention", request.param, "--context-sentences", "2", "--context-selection", "random"]
     return train(data_bin, tmp_path_factory.mktemp(request.param), *options)
 
 
-@pytest.mark.parametrize("batching", [["--batch-size", "1"], ["--max-tokens", "25"]], ids=" ".join)
-def test_translations_do_not_depend_on_batch_and_seed(data_bin, checkpoint, batching):
+def test_translations_do_not_depend_on_batch_and_seed(data_bin, checkpoint):
     together = toy.generate(data_bin, checkpoint, *SEARCH).hypotheses
-    assert toy.generate(data_bin, checkpoint, *SEARCH, *batching, "--seed", "5").hypotheses == together
+    assert toy.generate(data_bin, checkpoint, *SEARCH, "--max-tokens", "25", "--seed", "5").hypotheses == together
     assert sorted(together) == IDS
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("mechanism", ["memory", "han"])
-def test_context_from_the_training_set(data_bin, tmp_path, mechanism):
+def test_context_from_the_training_set(data_bin, tmp_path):
     options = ["--context-selection", "training-set", "--context-sentences", "2"]
-    trained = train(data_bin, tmp_path, "--context-attention", mechanism, *options)
+    trained = train(data_bin, tmp_path, "--context-attention", "memory", *options)
     together = toy.generate(data_bin, trained, *SEARCH).hypotheses
     assert sorted(together) == IDS
     assert toy.generate(data_bin, trained, *SEARCH, "--max-tokens", "25", "--seed", "5").hypotheses == together
@@ -70,23 +61,16 @@ def test_first_sentences_have_no_context(data_bin, tmp_path):
     assert changed and not changed & {0, 6, 8}
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        ["--memory-rnn", "lstm", "--memory-scope", "batch"],
-        slow(["--memory-rnn", "ca-cnn", "--em-steps", "1"]),
-        ["--context-sentences", "3", "--memory-combination", "parallel", "--memory-scope", "document"],
-        slow(["--context-sentences", "3", "--memory-without-rnn"]),
-        slow(["--memory-without-attention", "--context-layers", "0,1"]),
-        pytest.param(
-            ["--memory-without-rnn", "--memory-without-attention", "--encoder-normalize-before"], marks=pytest.mark.slow
-        ),
-        ["--context-selection", "next", "--checkpoint-activations"],
-        ["--freeze-sentence-model"],
-        ["--attention-dropout", "0.1", "--activation-dropout", "0.1", "--dropout", "0.1", "--context-dropout", "0.5"],
-    ],
-    ids=" ".join,
-)
+OPTIONS = [
+    "--memory-rnn ca-cnn --em-steps 1 --memory-scope batch",
+    "--context-sentences 3 --memory-combination parallel --memory-scope document --freeze-sentence-model",
+    "--memory-without-rnn --memory-without-attention --encoder-normalize-before",
+    "--context-selection next --checkpoint-activations --memory-without-attention --context-layers 0,1",
+    "--attention-dropout 0.1 --activation-dropout 0.1 --dropout 0.1 --context-dropout 0.5",
+]
+
+
+@pytest.mark.parametrize("options", [OPTIONS[0], *(pytest.param(one, marks=pytest.mark.slow) for one in OPTIONS[1:])])
 def test_memory_options(data_bin, tmp_path, options):
-    trained = train(data_bin, tmp_path, "--context-attention", "memory", *options)
+    trained = train(data_bin, tmp_path, "--context-attention", "memory", *options.split())
     assert sorted(toy.generate(data_bin, trained, *SEARCH).hypotheses) == IDS

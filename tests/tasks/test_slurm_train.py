@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -31,7 +32,8 @@ def job(tmp_path, monkeypatch):
             )
             (tmp_path / name).chmod(0o755)
         own = {"SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": "x", "PORT": str(free_port()), "PYTHONPATH": str(ROOT)}
-        environment = {**os.environ, **own, "PATH": f"{tmp_path}:{os.environ['PATH']}", "OMP_NUM_THREADS": "1"}
+        path = f"{tmp_path}:{Path(sys.executable).parent}:{os.environ['PATH']}"
+        environment = {**os.environ, **own, "PATH": path, "OMP_NUM_THREADS": "1"}
         return subprocess.run(["bash", str(SCRIPT), *arguments], env=environment, capture_output=True, text=True)
 
     return run
@@ -47,6 +49,7 @@ def test_stopped_training_is_requeued(job, tmp_path, status, requeued):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("starts_soon")
 def test_tasks_train_one_model(job, data_bin, tmp_path):
     options = ["--max-update", "3", "--batch-size", "1", "--lr", "0.01"]
     done = job(training(data_bin, tmp_path / "two", *options))

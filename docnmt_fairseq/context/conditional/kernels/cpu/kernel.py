@@ -19,8 +19,7 @@ from docnmt_fairseq.context.conditional.kernels.base import KERNELS, SelectionKe
 from docnmt_fairseq.context.conditional.kernels.pytorch.kernel import PyTorchKernel
 from docnmt_fairseq.context.conditional.selection import Selection, SelectionKey, SelectionPlan
 from docnmt_fairseq.context.conditional.tree import TreesOfBatch
-from docnmt_fairseq.native.call import Arguments, call, fields
-from docnmt_fairseq.native.library import missing
+from docnmt_fairseq.native.library import Arguments, call, fields, missing
 
 DIM_MULTIPLE = 16  # head widths are padded to multiples of it
 MAX_PLACES = 16  # selection keeps this many sentences in registers
