@@ -1,4 +1,4 @@
-"""Reports what is installed and what works: libraries, checkpoints, attention kernels, matrix products, threads, GPU.
+"""Reports what is installed and what works: libraries, attention kernels, matrix products, threads, GPU.
 
 Each line is ok, off (an optional feature is missing or slow) or BROKEN (a core dependency fails), with a remedy.
 Exit status 1 if anything is BROKEN.
@@ -7,7 +7,6 @@ Exit status 1 if anything is BROKEN.
 import argparse
 import importlib
 import importlib.metadata
-import io
 import json
 import math
 import os
@@ -44,7 +43,6 @@ KERNEL_REMEDIES = {
     "compiled": "install a C++ compiler (e.g. apt-get install g++) or set CXX",
     "triton": f"pip install '{PACKAGE}[triton]' (GPU only)",
 }
-UNSAFE, SAFE = "TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD", ">=2.6"  # switches the safe loader off; first version with it
 ROWS, INPUTS, OUTPUTS = 256, 512, 2048  # of the matrix product that is timed
 SECONDS = 0.05  # that it is repeated
 
@@ -156,27 +154,6 @@ def plugin() -> Iterator[Finding]:
         yield Finding(name, OK if registered else BROKEN, f"{registered} registered with fairseq")
 
 
-def checkpoints() -> Iterator[Finding]:
-    """Checks that fairseq checkpoints load safely, and whether code in a checkpoint would be executed."""
-    import torch
-
-    docnmt_fairseq.register()  # tells the safe loader what fairseq's checkpoints contain
-    stream = io.BytesIO()
-    torch.save({"args": argparse.Namespace(arch="x")}, stream)
-    stream.seek(0)
-    try:
-        torch.load(stream, weights_only=True)
-        yield Finding("safe loading", OK, "of fairseq's checkpoints")
-    except Exception as error:
-        yield Finding("safe loading", BROKEN, first_line(error), "install the PyTorch version of requirements.lock")
-    old = not SpecifierSet(SAFE).contains(torch.__version__, prereleases=True)
-    if old or UNSAFE in os.environ:
-        remedy = f"install torch{SAFE}" if old else f"unset {UNSAFE}"
-        yield Finding("harmful files", OFF, "code in a checkpoint is executed", remedy)
-    else:
-        yield Finding("harmful files", OK, "rejected")
-
-
 def kernels() -> Iterator[Finding]:
     """Checks each attention kernel on each device; the compiled one is built if necessary."""
     import torch
@@ -279,7 +256,6 @@ def has_nvidia_gpu() -> bool:
 CORE: Dict[str, Callable[[], Iterator[Finding]]] = {
     "Core libraries": core_libraries,
     "Plugin": plugin,
-    "Checkpoints": checkpoints,
 }
 OPTIONAL: Dict[str, Callable[[], Iterator[Finding]]] = {
     "Attention kernels (--context-kernel)": kernels,

@@ -1,12 +1,11 @@
 """Tensors of model files, read without executing code: safetensors, or PyTorch's safe loader."""
 
 from pathlib import Path
-from typing import Any, Dict, List, Sequence
+from typing import Dict, List, Sequence
 
 import torch
 from torch import Tensor
 
-from docnmt_fairseq import fairseq_patches
 from docnmt_fairseq.errors import InputError, first_line
 from docnmt_fairseq.hub.source import read_json
 
@@ -36,7 +35,7 @@ class Tensors:
         self.files = _indexed_files(self.path) if self.path.name.endswith(INDEX) else [self.path]
         self._remaining: Dict[str, Tensor] = {}
         for file in self.files:
-            self._remaining.update(_read_safetensors(file) if file.suffix == ".safetensors" else load_safely(file))
+            self._remaining.update(_read_safetensors(file) if file.suffix == ".safetensors" else _read_pickle(file))
 
     def __contains__(self, name: str) -> bool:
         return name in self._remaining
@@ -98,20 +97,8 @@ def _read_safetensors(file: Path) -> Dict[str, Tensor]:
         raise InputError(f"{file}: truncated or damaged ({first_line(error)}); download it again") from error
 
 
-def load_safely(file: Path) -> Any:
-    """Returns the content of a file by PyTorch's safe loader, memory-mapped if possible.
-
-    Raises:
-        InputError: the file may execute code, or is damaged.
-    """
-    fairseq_patches.apply()  # registers what checkpoints of fairseq hold besides tensors
-    reason = ""
-    for mapped in (True, False):  # files of old versions cannot be mapped
-        try:
-            return torch.load(file, map_location="cpu", weights_only=True, mmap=mapped)
-        except Exception as error:  # any content
-            unsafe = "Weights only load failed" in str(error)
-            reason = "it may execute code" if unsafe else f"it is damaged ({type(error).__name__}: {first_line(error)})"
-            if unsafe:
-                break
-    raise InputError(f"{file}: not loaded, because {reason}") from None
+def _read_pickle(file: Path) -> Dict[str, Tensor]:
+    try:
+        return dict(torch.load(file, map_location="cpu", weights_only=True))
+    except Exception as error:  # any content
+        raise InputError(f"{file}: damaged, or not loaded since it may execute code: {first_line(error)}") from None

@@ -99,12 +99,6 @@ def test_a_library_that_cannot_be_imported_is_broken(diagnose, monkeypatch):
     assert (status, findings["sacremoses"]["state"]) == (1, "broken")
 
 
-def test_unsafe_loading_is_off(diagnose, monkeypatch):
-    monkeypatch.setenv("TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD", "1")
-    status, findings = diagnose()
-    assert (status, findings["harmful files"]["state"]) == (0, "off")
-
-
 def test_more_threads_than_processors_is_off(diagnose, monkeypatch):
     monkeypatch.setattr(torch, "get_num_threads", lambda: doctor.processors() + 1)
     status, findings = diagnose()

@@ -84,7 +84,7 @@ def test_code_in_a_file_is_not_executed(copy, tmp_path, name):
     torch.save({"weight": Executing(tmp_path / "made")}, copy / name)
     if name == "model.pt":
         (copy / "config.json").unlink()
-    refused(copy, "code")
+    refused(copy, "mkdir")
     assert not (tmp_path / "made").exists()
 
 

