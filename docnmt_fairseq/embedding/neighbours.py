@@ -4,7 +4,7 @@ import logging
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
-from typing import Iterator, List, Optional, Sequence, Tuple
+from typing import List, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -20,7 +20,6 @@ from docnmt_fairseq.errors import InputError
 
 MAX_DISTANCE = np.iinfo(np.int16).max  # in sentences, limited by the file format
 ROWS = 512  # sentences of a document whose similarities are computed together
-GROUP = 10_000  # sentences whose vectors are computed together
 RESOLUTION = 2.0**-20  # smaller differences of similarities are rounding errors
 
 logger = logging.getLogger(__name__)
@@ -56,15 +55,6 @@ def most_similar(vectors: np.ndarray, most: int) -> np.ndarray:
     return found
 
 
-def _groups(documents: np.ndarray) -> Iterator[Tuple[int, int]]:
-    """Yields runs of documents of about ``GROUP`` sentences, as the first document and the end."""
-    start = 0
-    while start < len(documents) - 1:
-        end = max(start + 1, int(np.searchsorted(documents, documents[start] + GROUP, side="right")) - 1)
-        yield start, end
-        start = end
-
-
 def fill(
     found: np.ndarray,
     embedding: SentenceEmbedding,
@@ -87,15 +77,12 @@ def fill(
         number of tokens that have a vector.
     """
     words_of, known = embedding.vocabulary.of_tokens(symbols), 0
-    for first, last in _groups(index.documents):
-        starts = index.documents[first : last + 1] - index.documents[first]
-        items = index.items[index.documents[first] : index.documents[last]]
+    for start, end in pairwise(index.documents):
+        items = index.items[start:end]
         sentences = [lines[int(item)].numpy() for item in items]
         words = words_of([tokens[1:] if tokens[0] == language_token else tokens for tokens in sentences])
         known += int((words.ids < len(embedding.words)).sum())
-        vectors = embedding.embed(words)
-        for start, end in pairwise(starts):
-            found[items[start:end]] = most_similar(vectors[start:end], found.shape[1])
+        found[items] = most_similar(embedding.embed(words), found.shape[1])
     return known
 
 

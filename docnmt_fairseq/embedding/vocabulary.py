@@ -1,7 +1,7 @@
 """Lookup of the words of sentences, the same for fitting and use of a model."""
 
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, islice
 from typing import Callable, Dict, Iterable, Iterator, List, Optional, Sequence, Set, Tuple
 
 import numpy as np
@@ -79,17 +79,9 @@ class Vocabulary:
         Raises:
             InputError: a file cannot be read.
         """
-        sentences: List[str] = []
-        for path in paths:
-            for line in read_lines(path):
-                if is_boundary(line):
-                    continue
-                sentences.append(line)
-                if len(sentences) == CHUNK:
-                    yield self.encode(sentences)
-                    sentences = []
-        if sentences:
-            yield self.encode(sentences)
+        sentences = (line for path in paths for line in read_lines(path) if not is_boundary(line))
+        while chunk := list(islice(sentences, CHUNK)):
+            yield self.encode(chunk)
 
     def of_tokens(self, symbols: Sequence[str]) -> Callable[[Sequence[np.ndarray]], Words]:
         """Returns the function from sentences of dictionary indices, with end of sentence, to their words.

@@ -65,8 +65,7 @@ def sentences_of(document):
     return [sentence for paragraph in document for sentence in paragraph]
 
 
-def test_files_of_a_data_bin(own_bin, monkeypatch):
-    monkeypatch.setattr(neighbours, "GROUP", 5)
+def test_files_of_a_data_bin(own_bin):
     fitted = model()
     assert write_neighbours(own_bin, fitted) == 60 + 3 + 11
     for split, documents in DOCUMENTS.items():
