@@ -1,4 +1,4 @@
-"""Triton's programs compiled for GPUs that are not here, and what each needs of one.
+"""Triton programs compiled ahead of time, without a GPU, and their resources.
 
 No GPU is needed: Triton brings NVIDIA's assembler and ``cuobjdump`` along, which tells registers and stack of a cubin.
 """
@@ -28,7 +28,7 @@ STATES = ("q", "k", "v", "out", "grad_out", "out_of_pair", "grad_q", "grad_k", "
 
 @dataclass(frozen=True)
 class Needs:
-    """What one program needs of a GPU.
+    """Resources of a compiled program.
 
     Attributes:
         registers: of a thread, 255 at most.
@@ -44,7 +44,7 @@ class Needs:
 
 
 def pointed_to(argument: str, states: torch.dtype) -> str:
-    """The type that an argument of a program points to."""
+    """Returns the type that an argument of a program points to."""
     for name, arguments in POINTED_TO.items():
         if argument in arguments:
             return name
@@ -54,7 +54,7 @@ def pointed_to(argument: str, states: torch.dtype) -> str:
 
 
 def signature(program: Any, states: torch.dtype) -> Dict[str, str]:
-    """The types of a program's arguments, as Triton names them."""
+    """Returns the types of a program's arguments, in Triton's names."""
     types = {}
     for parameter in program.params:
         if parameter.is_constexpr:
@@ -65,7 +65,7 @@ def signature(program: Any, states: torch.dtype) -> Dict[str, str]:
 
 
 def compiled(program: Any, states: torch.dtype, constants: Mapping[str, Any], target: int) -> Needs:
-    """What a program needs once it is compiled.
+    """Returns the resources of a program.
 
     Args:
         program: decorated by ``triton.jit``.
@@ -87,7 +87,7 @@ def compiled(program: Any, states: torch.dtype, constants: Mapping[str, Any], ta
 
 
 def _cuobjdump(cubin: bytes, option: str) -> str:
-    """What Triton's own ``cuobjdump`` says of a cubin."""
+    """Returns the output of Triton's ``cuobjdump`` for a cubin."""
     program = Path(triton.__file__).parent / "backends" / "nvidia" / "bin" / "cuobjdump"
     with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
         file.write(cubin)

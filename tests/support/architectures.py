@@ -1,4 +1,4 @@
-"""One small model of every family that the registries know: whoever registers a part has it here, too."""
+"""One small model of every registered mechanism and layer."""
 
 from dataclasses import dataclass, field
 from typing import Dict, List
@@ -21,7 +21,7 @@ WIDE += ["--decoder-embed-dim", "16", "--decoder-ffn-embed-dim", "24", "--decode
 WIDE += ["--encoder-layers", "2", "--decoder-layers", "2", "--dropout", "0"]
 RECURRENT = ["--encoder-embed-dim", "12", "--encoder-hidden-size", "10", "--decoder-embed-dim", "12"]
 RECURRENT += ["--attention-dim", "8", "--decoder-hidden-size", "10", "--dropout", "0"]
-# Context takes part from the start, and selection is taught.
+# Context is not zero at initialisation, and selection has a loss.
 BEGUN = ["--context-init", "xavier"]
 SELECTING = ["--context-top-t", "2", "--selection-loss", "1", "--selection-loss-phase", "always"]
 BY_KEYS = ["--tree-order", "keys", "--tree-merge", "average", "--tree-beam", "3"]
@@ -30,7 +30,7 @@ SOURCES = "previous,text:mt,features:image"
 
 @dataclass(frozen=True)
 class Architecture:
-    """The options of a model, and what else its training needs."""
+    """Options of a model."""
 
     options: List[str]
     arch: str = "document_transformer"
@@ -43,7 +43,7 @@ class Architecture:
 
     @property
     def kind(self) -> Dict[str, object]:
-        """What helpers of ``toy`` take by name."""
+        """Keyword arguments of the helpers of ``toy``."""
         return {"arch": self.arch, "task": self.task, "tiny": self.tiny}
 
 
@@ -143,7 +143,7 @@ def parameters(names=tuple(ARCHITECTURES)):
 
 
 def begun(model, deviation=0.2):
-    """Fills a model's parameters with random numbers, so that nothing is zero and gradients reach everything."""
+    """Fills a model's parameters with random numbers, so that gradients reach all of them."""
     generator = torch.Generator().manual_seed(3)
     with torch.no_grad():
         for parameter in model.parameters():

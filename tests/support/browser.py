@@ -1,4 +1,4 @@
-"""Chromium without a window, driven by the system's chromedriver through the WebDriver protocol."""
+"""Headless Chromium, controlled by chromedriver through the WebDriver protocol."""
 
 import base64
 import json
@@ -14,19 +14,19 @@ CONTROL, ENTER, TAB, LEFT, RIGHT = "\ue009", "\ue007", "\ue004", "\ue012", "\ue0
 
 
 def missing() -> Optional[str]:
-    """What is not installed, None: all is there."""
+    """Returns the missing programs; None if all are installed."""
     wanted = {"chromium": ("chromium", "chromium-browser", "google-chrome"), "chromedriver": ("chromedriver",)}
     lacking = [name for name, commands in wanted.items() if not any(map(shutil.which, commands))]
     return f"{' and '.join(lacking)}: not installed" if lacking else None
 
 
 class Browser:
-    """A window.
+    """Window.
 
     Args:
-        size: its width and height.
-        dark: people prefer dark pages.
-        downloads: folder of what is downloaded.
+        size: width and height.
+        dark: preferred colour scheme.
+        downloads: folder of downloads.
     """
 
     def __init__(self, size=(1280, 900), dark: bool = False, downloads: Optional[Path] = None):
@@ -59,15 +59,15 @@ class Browser:
             raise AssertionError(json.load(error)["value"]["message"]) from None
 
     def open(self, address: str) -> None:
-        """Goes to a page."""
+        """Opens a page."""
         self._ask("POST", "/url", {"url": address})
 
     def run(self, script: str, *arguments: Any) -> Any:
-        """What a function's body in JavaScript gives."""
+        """Returns the result of a function body in JavaScript."""
         return self._ask("POST", "/execute/sync", {"script": script, "args": list(arguments)})
 
     def find(self, selector: str) -> str:
-        """The first element that a CSS selector finds."""
+        """Returns the first element of a CSS selector."""
         return self._ask("POST", "/element", {"using": "css selector", "value": selector})[KEY]
 
     def click(self, selector: str) -> None:
@@ -75,31 +75,31 @@ class Browser:
         self._ask("POST", f"/element/{self.find(selector)}/click", {})
 
     def type(self, selector: str, text: str) -> None:
-        """Types into an element; also a file's path."""
+        """Types into an element; for file inputs a path."""
         self._ask("POST", f"/element/{self.find(selector)}/value", {"text": text})
 
     def fill(self, selector: str, text: str) -> None:
-        """Pastes into a field, whatever the characters are."""
+        """Sets the value of a field."""
         self.run("const f = document.querySelector(arguments[0]); f.value = arguments[1]; f.focus()", selector, text)
 
     def point(self, selector: str) -> None:
-        """Moves the mouse onto an element, which is scrolled to first."""
+        """Scrolls to an element and moves the mouse onto it."""
         self.run("document.querySelector(arguments[0]).scrollIntoView({ block: 'center' })", selector)
         move = {"type": "pointerMove", "duration": 0, "x": 0, "y": 0, "origin": {KEY: self.find(selector)}}
         self._ask("POST", "/actions", {"actions": [{"type": "pointer", "id": "mouse", "actions": [move]}]})
 
     def press(self, *keys: str) -> None:
-        """Presses keys, one while the others before it are held."""
+        """Presses keys together."""
         down = [{"type": "keyDown", "value": key} for key in keys]
         up = [{"type": "keyUp", "value": key} for key in reversed(keys)]
         self._ask("POST", "/actions", {"actions": [{"type": "key", "id": "keys", "actions": [*down, *up]}]})
 
     def text(self, selector: str) -> str:
-        """The text of an element as people see it."""
+        """Returns the visible text of an element."""
         return self._ask("GET", f"/element/{self.find(selector)}/text")
 
     def wait(self, condition: str, seconds: float = 30) -> Any:
-        """What an expression in JavaScript gives, as soon as it holds."""
+        """Waits until an expression in JavaScript is true; returns its value."""
         end = time.monotonic() + seconds
         while True:
             found = self.run(f"return {condition}")
@@ -109,15 +109,15 @@ class Browser:
             time.sleep(0.05)
 
     def picture(self, path: Path) -> None:
-        """Writes what the window shows as PNG."""
+        """Writes a screenshot as PNG."""
         path.write_bytes(base64.b64decode(self._ask("GET", "/screenshot")))
 
     def complaints(self) -> List[str]:
-        """What the console was told since the last time."""
+        """Returns the new messages of the console."""
         return [one["message"] for one in self._ask("POST", "/se/log", {"type": "browser"})]
 
     def requested(self) -> List[str]:
-        """The addresses that pages asked for since the last time."""
+        """Returns the newly requested addresses."""
         entries = self._ask("POST", "/se/log", {"type": "performance"})
         events = (json.loads(one["message"])["message"] for one in entries)
         return [one["params"]["request"]["url"] for one in events if one["method"] == "Network.requestWillBeSent"]

@@ -1,19 +1,19 @@
-"""What checkpoints say of the training they are of."""
+"""State of the training in a checkpoint."""
 
 import torch
 
 
 def updates(checkpoint):
-    """How many a checkpoint has had."""
+    """Returns the number of updates."""
     return torch.load(checkpoint, weights_only=True)["optimizer_history"][-1]["num_updates"]
 
 
 def best_loss(checkpoint):
-    """The lowest validation loss that the training had when it saved."""
+    """Returns the lowest validation loss of the training."""
     return torch.load(checkpoint, weights_only=True)["extra_state"]["best"]
 
 
 def saved(folder):
-    """The place in the data that the last checkpoint of a folder holds, and its updates."""
+    """Returns the position in the data and the updates of the last checkpoint of a folder."""
     state = torch.load(folder / "checkpoint_last.pt", weights_only=True)
     return state["extra_state"]["train_iterator"], state["optimizer_history"][-1]["num_updates"]

@@ -1,4 +1,4 @@
-"""How mechanisms are run, and fast paths compared with their loop references."""
+"""Running mechanisms, and comparing fast paths with loop references."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""A device that computes on the CPU and counts: what a training step asks of a GPU, measured without one.
+"""Device that computes on the CPU and counts operations, copies and reads, as a GPU would execute them.
 
     with counted_device() as device, counted() as count:
         model.to(device)(x.to(device)).sum().backward()
@@ -40,12 +40,12 @@ NO_WORK |= {"new_empty_strided", "_has_compatible_shallow_copy_type"}
 
 
 class HostRead(RuntimeError):
-    """Something waits for the device."""
+    """The CPU waits for the device."""
 
 
 @dataclass
 class Count:
-    """What was asked of the device.
+    """Counts of a device.
 
     Attributes:
         kinds: how often each operation.
@@ -60,7 +60,7 @@ class Count:
     raising: bool = False
 
     def read(self, name: str) -> None:
-        """Counts, or refuses, a read."""
+        """Counts a read, or raises."""
         where = _where()
         if self.raising:
             raise HostRead(f"{name} reads the device at {where}")
@@ -71,14 +71,14 @@ _counts: List[Count] = []
 
 
 class CountedTensor(torch.Tensor):
-    """A tensor of the device; ``inner`` holds its values."""
+    """Tensor on the device; ``inner`` has its values."""
 
     inner: Tensor
     __torch_function__ = torch._C._disabled_torch_function_impl
 
     @staticmethod
     def __new__(cls, inner: Tensor) -> "CountedTensor":
-        """A tensor of the device with these values."""
+        """Returns a tensor on the device."""
         made = torch.Tensor._make_wrapper_subclass(
             cls,
             inner.size(),
@@ -96,7 +96,7 @@ class CountedTensor(torch.Tensor):
 
 
 class _Factories(TorchDispatchMode):
-    """Catches what makes tensors on the device of none, or of the CPU's."""
+    """Intercepts factory functions and copies to the device."""
 
     def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
@@ -114,7 +114,7 @@ def _fused(
     query: Tensor, key: Tensor, value: Tensor, attn_mask: Optional[Tensor] = None, dropout_p: float = 0.0,
     is_causal: bool = False, scale: Optional[float] = None, **others: Any,
 ) -> Tensor:  # fmt: skip
-    """Scaled dot-product attention as GPUs compute it: PyTorch asks no device written in Python whether it can."""
+    """Scaled dot-product attention by the fused kernel, which PyTorch does not offer to devices written in Python."""
     if not isinstance(query, CountedTensor):
         return of_padded_rows(query, key, value, attn_mask, dropout_p, is_causal, scale=scale, **others)
     if attn_mask is not None and attn_mask.dtype == torch.bool:
@@ -124,22 +124,22 @@ def _fused(
 
 
 class _Module(backend_registration._DummyBackendModule):
-    """What PyTorch asks of a device type beside tensors: the type stays registered, the device is there in a block."""
+    """Module of the device type for PyTorch; the type stays registered, the device is available inside a block."""
 
     present = False
 
     def is_available(self) -> bool:
-        """Whether there is the device."""
+        """Returns whether the device is available."""
         return self.present
 
     def get_amp_supported_dtype(self) -> List[torch.dtype]:
-        """The types of autocast."""
+        """Returns the types of autocast."""
         return [torch.bfloat16, torch.float16]
 
 
 @contextlib.contextmanager
 def counted_device() -> Iterator[torch.device]:
-    """The device, inside the block."""
+    """Provides the device inside the block."""
     if torch._C._get_privateuse1_backend_name() != NAME:
         backend_registration._setup_privateuseone_for_python_backend(NAME, _Module())
     F.scaled_dot_product_attention, _Module.present = _fused, True
@@ -163,7 +163,7 @@ def counted(raising: bool = False) -> Iterator[Count]:
 
 
 def _computed(function: Any, args: Any, kwargs: Dict[str, Any]) -> Any:
-    """The result of an operation with tensors of the device."""
+    """Returns the result of an operation with tensors on the device."""
     name = function._schema.name.split("::")[1]
     onto_cpu = _moves_to_cpu(name, args, kwargs)
     from_cpu = _copies_from_cpu(name, args)
@@ -182,12 +182,12 @@ def _computed(function: Any, args: Any, kwargs: Dict[str, Any]) -> Any:
     if onto_cpu:
         return out
     if function._schema.name.endswith("_") and isinstance(args[0], CountedTensor):
-        return args[0]  # what was written to stays the tensor that it is
+        return args[0]  # in-place operations return their argument
     return _outer(out)
 
 
 def _tensors(args: Any, kwargs: Dict[str, Any]) -> Iterator[Tensor]:
-    """The tensors among arguments."""
+    """Yields the tensors among arguments."""
     for given in (*args, *kwargs.values()):
         if isinstance(given, Tensor):
             yield given
@@ -196,14 +196,14 @@ def _tensors(args: Any, kwargs: Dict[str, Any]) -> Iterator[Tensor]:
 
 
 def _outer(out: Any) -> Any:
-    """A result as tensors of the device."""
+    """Returns a result as tensors on the device."""
     if isinstance(out, Tensor):
         return CountedTensor(out)
     return type(out)(map(_outer, out)) if isinstance(out, (list, tuple)) else out
 
 
 def _inner(given: Any) -> Any:
-    """An argument as the CPU takes it."""
+    """Returns an argument for the CPU."""
     if isinstance(given, CountedTensor):
         return given.inner
     if isinstance(given, torch.device):
@@ -232,7 +232,7 @@ def _reads(name: str, args: Any, kwargs: Dict[str, Any]) -> bool:
 
 
 def asks_for_work(function: Any) -> bool:
-    """Whether a device would be asked to do something: not for views and empty tensors."""
+    """Returns whether an operation launches work; views and empty tensors do not."""
     views = (value.alias_info is not None and not value.alias_info.is_write for value in function._schema.returns)
     return function._schema.name.split("::")[1] not in NO_WORK and not any(views)
 
@@ -241,7 +241,7 @@ HERE = str(Path(__file__).parent)
 
 
 def _where() -> str:
-    """The innermost line outside of PyTorch and this file."""
+    """Returns the innermost line outside of PyTorch and this file."""
     for frame in reversed(traceback.extract_stack()):
         if "/torch/" not in frame.filename and not frame.filename.startswith(HERE):
             return f"{Path(frame.filename).parent.name}/{Path(frame.filename).name}:{frame.lineno} {frame.line}"

@@ -1,4 +1,4 @@
-"""Ways to decode a batch that must all give what training computes."""
+"""Decoding of a batch in several ways that must equal training."""
 
 import pytest
 import torch
@@ -29,7 +29,7 @@ def logits(model, sample, **options):
 
 
 def stir(model):
-    """Gives every parameter a random value, so that nothing is zero by initialisation."""
+    """Gives every parameter a random value."""
     generator = torch.Generator().manual_seed(7)
     for parameter in model.parameters():
         parameter.data.normal_(0, 0.3, generator=generator)

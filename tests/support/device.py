@@ -1,4 +1,4 @@
-"""Training steps on the device that counts."""
+"""Training steps on the counted device."""
 
 import contextlib
 
@@ -11,12 +11,12 @@ from docnmt_fairseq.layers import attention
 from docnmt_fairseq.tasks.auxiliary_losses import with_auxiliary_losses
 from tests.support import counted_device
 
-NEEDED = pytest.mark.skipif(not counted_device.HAVE, reason="this PyTorch knows no devices written in Python")
+NEEDED = pytest.mark.skipif(not counted_device.HAVE, reason="this PyTorch does not support devices written in Python")
 
 
 @contextlib.contextmanager
 def device(packed_attention=False, types=attention.FLASH_TYPES):
-    """The device; ``packed_attention``: it has the kernel for packed rows, for these types."""
+    """Provides the device; ``packed_attention``: with the kernel for packed rows of these types."""
     with counted_device.counted_device() as found, pytest.MonkeyPatch.context() as patch:
         if packed_attention:
             patch.setattr(attention, "has_flash_kernel", lambda device: device.type == counted_device.NAME)
@@ -25,12 +25,12 @@ def device(packed_attention=False, types=attention.FLASH_TYPES):
 
 
 def moved(sample, device):
-    """The sample as fairseq's trainer moves it: all that is tensors, lists and dictionaries."""
+    """Returns a sample on the device, moved as by fairseq's trainer."""
     return utils.apply_to_sample(lambda x: x.to(device), sample)
 
 
 def step(task, model, sample):
-    """Returns the loss and the gradients of a training step, with what parts of the model add to the loss."""
+    """Returns loss, with auxiliary losses, and gradients of a training step."""
     model.zero_grad()
     criterion = DocumentLabelSmoothedCrossEntropy(task, False, 0.1)
     loss, _, _ = with_auxiliary_losses(criterion)(model, sample)
@@ -39,5 +39,5 @@ def step(task, model, sample):
 
 
 def on_cpu(tensor):
-    """A copy of the values; None: None."""
+    """Returns a copy on the CPU; None for None."""
     return None if tensor is None else tensor.detach().to("cpu", torch.float32)

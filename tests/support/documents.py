@@ -10,7 +10,7 @@ from docnmt_fairseq.batch.layout import DocumentLayout
 
 @st.composite
 def layouts(draw, max_documents=3, max_sentences=5, max_words=6):
-    """Batches of ragged documents, those of one sentence and sentences of one token included."""
+    """Batches of ragged documents."""
     documents = draw(st.lists(st.integers(1, max_sentences), min_size=1, max_size=max_documents))
     tokens = draw(st.lists(st.integers(1, max_words), min_size=sum(documents), max_size=sum(documents)))
     return make_layout(tokens, documents)
@@ -26,12 +26,12 @@ def write_lines(path: Path, lines) -> None:
 
 
 def write_data_bin(folder: Path, splits, *options_) -> Path:
-    """A data-bin of splits with documents and paragraphs; targets are reversed sources.
+    """Writes a data-bin of documents with paragraphs by split; targets are reversed sources.
 
     Args:
-        folder: of the text, and of the data-bin, ``bin``.
+        folder: folder of the text and of the data-bin, ``bin``.
         splits: documents by split.
-        options_: more of fairseq-preprocess.
+        options_: options of fairseq-preprocess.
     """
     from tests.support.preprocess import fairseq_preprocess
 

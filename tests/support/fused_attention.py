@@ -1,6 +1,6 @@
-"""What GPUs compute in one kernel, by its equation on the CPU: dropout drawn from a seed, so that it is drawn again.
+"""Fused attention kernels by their equations on the CPU; dropout is drawn from a seed, again in the backward pass.
 
-By name of PyTorch's operator, with its arguments and results; what no caller looks at is empty.
+By name of PyTorch's operator, with its arguments and results; unused results are empty.
 """
 
 from dataclasses import dataclass
@@ -12,13 +12,13 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Setting:
-    """What is not differentiated.
+    """Settings of an attention.
 
     Attributes:
         dropout: probability of dropping a weight.
         causal: query i sees keys 0..i only.
         scale: of products; None: 1/√d.
-        seed: of what is dropped.
+        seed: seed of dropout.
         bias: added to scaled products; None: nothing.
     """
 
@@ -29,11 +29,11 @@ class Setting:
     bias: Optional[Tensor] = None
 
     def scale_of(self, q: Tensor) -> float:
-        """The scale of products of queries like q."""
+        """Returns the scale of products."""
         return q.size(-1) ** -0.5 if self.scale is None else self.scale
 
     def weights(self, q: Tensor, k: Tensor) -> Tuple[Tensor, Tensor]:
-        """softmax(q kᵀ · scale + bias) [..., m, n], and what it is multiplied by: 0 or 1/(1 − dropout)."""
+        """Returns softmax(q kᵀ · scale + bias) [..., m, n] and the factors of dropout, 0 or 1/(1 − dropout)."""
         scores = (q @ k.transpose(-1, -2)) * self.scale_of(q)
         if self.bias is not None:
             scores = scores + self.bias
@@ -43,12 +43,12 @@ class Setting:
         return scores.softmax(-1), (draws >= self.dropout).to(scores.dtype) / (1 - self.dropout)
 
     def attend(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        """What queries [..., m, d] find in keys and values [..., n, d]."""
+        """Returns the attention of queries [..., m, d] to keys and values [..., n, d]."""
         weights, kept = self.weights(q, k)
         return (weights * kept) @ v
 
     def gradients(self, grad: Tensor, q: Tensor, k: Tensor, v: Tensor) -> List[Tensor]:
-        """The gradients of q, k and v."""
+        """Returns the gradients of q, k and v."""
         weights, kept = self.weights(q, k)
         of_weights = (grad @ v.transpose(-1, -2)) * kept
         of_scores = weights * (of_weights - (of_weights * weights).sum(-1, keepdim=True)) * self.scale_of(q)
@@ -56,7 +56,7 @@ class Setting:
 
 
 def new_seed() -> Tensor:
-    """As much as PyTorch's own kernels keep of the state of random numbers."""
+    """Returns a seed in the form of PyTorch's kernels."""
     return torch.randint(2**31, (2,))
 
 
@@ -82,7 +82,7 @@ def padded_backward(
 
 
 def _rows(cum_q: Tensor, cum_k: Tensor) -> Iterator[Tuple[int, slice, slice]]:
-    """The number of every row, its queries and its keys."""
+    """Yields number, queries and keys of every row."""
     bounds = zip(cum_q[:-1].tolist(), cum_q[1:].tolist(), cum_k[:-1].tolist(), cum_k[1:].tolist())
     for number, (first, end, first_key, end_key) in enumerate(bounds):
         yield number, slice(first, end), slice(first_key, end_key)
@@ -99,7 +99,7 @@ def packed(
     if q.size(-1) % 8 or not q.shape[1:] == k.shape[1:] == v.shape[1:]:
         raise RuntimeError(f"heads of {q.size(-1)}, {k.size(-1)} and {v.size(-1)}: must be one multiple of 8")
     if not q.stride(-1) == k.stride(-1) == v.stride(-1) == 1:
-        raise RuntimeError("what is attended to must have a contiguous last dimension")
+        raise RuntimeError("the last dimension must be contiguous")
     seed, nothing, out = new_seed(), q.new_zeros(0), torch.empty_like(q)
     for number, of_q, of_k in _rows(cum_seq_q, cum_seq_k):
         setting = Setting(dropout_p, is_causal, scale, int(seed[0]) + number)

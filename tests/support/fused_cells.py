@@ -1,4 +1,4 @@
-"""Recurrent cells as GPUs compute a step of them in one kernel, by their equations on the CPU; see fused_attention."""
+"""Fused kernels of recurrent cells by their equations on the CPU; see fused_attention."""
 
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
@@ -13,7 +13,7 @@ def _with_bias(gates: Tensor, bias: Optional[Tensor], parts: int) -> Tuple[Tenso
 def gru(
     of_input: Tensor, of_state: Tensor, h: Tensor, input_bias: Optional[Tensor] = None, bias: Optional[Tensor] = None
 ) -> Tuple[Tensor, Tensor]:
-    """``_thnn_fused_gru_cell``: h' = n + z (h − n), and what its backward pass needs."""
+    """``_thnn_fused_gru_cell``: h' = n + z (h − n), and the tensors for its backward pass."""
     reset_in, z_in, n_in = _with_bias(of_input, input_bias, 3)
     reset_h, z_h, n_h = _with_bias(of_state, bias, 3)
     reset, z = (reset_in + reset_h).sigmoid(), (z_in + z_h).sigmoid()
@@ -22,7 +22,7 @@ def gru(
 
 
 def gru_backward(grad: Tensor, kept: Tensor, has_bias: bool) -> Tuple[Optional[Tensor], ...]:
-    """The gradients of what :func:`gru` takes."""
+    """Returns the gradients of the arguments of :func:`gru`."""
     reset, z, n, h, n_h = kept.chunk(5, 1)
     of_z = grad * (h - n) * z * (1 - z)
     of_n = grad * (1 - z) * (1 - n * n)
@@ -35,7 +35,7 @@ def gru_backward(grad: Tensor, kept: Tensor, has_bias: bool) -> Tuple[Optional[T
 def lstm(
     of_input: Tensor, of_state: Tensor, c: Tensor, input_bias: Optional[Tensor] = None, bias: Optional[Tensor] = None
 ) -> Tuple[Tensor, Tensor, Tensor]:
-    """``_thnn_fused_lstm_cell``: c' = f c + i g, h' = o tanh(c'), and what their backward pass needs."""
+    """``_thnn_fused_lstm_cell``: c' = f c + i g, h' = o tanh(c'), and the tensors for the backward pass."""
     sums = (a + b for a, b in zip(_with_bias(of_input, input_bias, 4), _with_bias(of_state, bias, 4)))
     i, f, g, o = (gate.tanh() if number == 2 else gate.sigmoid() for number, gate in enumerate(sums))
     new = f * c + i * g
@@ -45,7 +45,7 @@ def lstm(
 def lstm_backward(
     of_h: Optional[Tensor], of_c: Optional[Tensor], c: Tensor, new: Tensor, kept: Tensor, has_bias: bool
 ) -> Tuple[Optional[Tensor], ...]:
-    """The gradients of gates, of c and of one bias."""
+    """Returns the gradients of gates, c and one bias."""
     i, f, g, o = kept.chunk(4, 1)
     zero, tanh = torch.zeros_like(c), new.tanh()
     of_h, of_c = zero if of_h is None else of_h, zero if of_c is None else of_c

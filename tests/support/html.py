@@ -1,10 +1,10 @@
-"""A page as its elements."""
+"""Elements of an HTML page."""
 
 from html.parser import HTMLParser
 
 
 class Elements(HTMLParser):
-    """Collects what a page is made of; complains about what is not closed."""
+    """Collects elements and data; asserts that all elements are closed."""
 
     def __init__(self, page):
         super().__init__()

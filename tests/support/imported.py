@@ -1,4 +1,4 @@
-"""Commands of the package and of fairseq that need not import both anew, which takes longer than what they do in tests.
+"""Commands of the package and of fairseq without the time of importing both.
 
 A server imports them once. Files named ``docnmt``, ``fairseq-train``, …, ``python`` hand it their arguments, folder,
 environment and open files; it forks, and runs the command in the child. They hand on the signal to end, too. A command
@@ -37,23 +37,23 @@ SLOW_TO_IMPORT = ("torch._dynamo", "sacrebleu", "sacremoses", "matplotlib.pyplot
 
 
 def end_with_parent():
-    """Makes Linux end the calling process when its parent ends."""
+    """Makes Linux end the calling process with its parent."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(1, signal.SIGTERM)  # PR_SET_PDEATHSIG
 
 
 class Imported:
-    """The server.
+    """Server.
 
     Args:
-        folder: for its socket and log.
-        package: the folder that the package is in.
+        folder: folder of socket and log.
+        package: folder that has the package.
     """
 
     def __init__(self, folder: Path, package: Path):
         self.address = str(folder / "socket")
         self.path = f"{package}:{Path(__file__).resolve().parents[2]}"
-        log = folder / "log"  # a pipe that nobody reads would fill
+        log = folder / "log"  # an unread pipe would fill
         with log.open("w", encoding="utf-8") as errors:
             self.server = subprocess.Popen(
                 [sys.executable, "-m", __name__, self.address], cwd=package, text=True, stdout=subprocess.PIPE,
@@ -66,12 +66,12 @@ class Imported:
     def commands(
         self, folder: Path, behind: Mapping[str, List[str]] = {}, instead: Mapping[str, str] = {}
     ) -> Dict[str, str]:
-        """Writes the files that stand for the commands; returns an environment in which they are found.
+        """Writes the client programs of the commands; returns an environment that finds them.
 
         Args:
-            folder: takes them.
-            behind: arguments that are put behind the others, where they win, by command, or command and subcommand.
-            instead: values of options, instead of what is given.
+            folder: folder of the programs.
+            behind: arguments added after the others, by command, or command and subcommand.
+            instead: values of options that replace given ones.
         """
         known = {"python": sys.executable, "address": self.address, "clients": str(folder)}
         for command in ("docnmt", "python", *FAIRSEQ):
@@ -81,7 +81,7 @@ class Imported:
         return {**os.environ, "PATH": f"{folder}:{os.environ['PATH']}", "PYTHONPATH": self.path}
 
     def close(self) -> None:
-        """Ends the server."""
+        """Stops the server."""
         self.server.terminate()
         self.server.wait()
 
@@ -151,12 +151,12 @@ def _answer(client: socket.socket) -> None:
 
 
 def _begin_anew(program: str, words: List[str], environment: Mapping[str, str]) -> NoReturn:
-    """Ends as another program does, which put in the place of this process could not answer."""
+    """Runs another program instead of replacing this process, which must answer."""
     raise SystemExit(subprocess.run(words, executable=program, env=environment).returncode)
 
 
 def _entry_point(command: str) -> Callable[[], Any]:
-    """What a command runs, or ``python -m`` with the name of a module."""
+    """Returns the function of a command, or of ``python -m`` with the name of a module."""
     if command == "docnmt":
         return importlib.import_module("docnmt_fairseq.cli").main
     if command in FAIRSEQ:

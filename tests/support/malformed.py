@@ -27,7 +27,7 @@ def document(text):
 
 
 def broken(content, number):
-    """Contents with bytes changed, inserted or cut off at random places."""
+    """Returns a content with bytes changed, inserted or removed at random positions."""
     chance = random.Random(number)
     content = bytearray(content)
     for _ in range(chance.randrange(1, 6)):
@@ -85,7 +85,7 @@ for ending, good in GOOD.items():
 
 
 def content_of(name):
-    """The ending and the content of a case, bytes; packed if its ending says so."""
+    """Returns ending and content of a case; compressed if the ending is that of a compressed file."""
     ending, content = CASES[name]
     content = content.encode("utf-8", "surrogatepass") if isinstance(content, str) else content
     packed = content.startswith(b"\x1f\x8b") or ending != "en.gz"

@@ -1,4 +1,4 @@
-"""Mechanisms built from the options that a test names."""
+"""Construction of mechanisms from options."""
 
 from dataclasses import fields
 

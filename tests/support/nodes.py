@@ -1,4 +1,4 @@
-"""Trainings by several processes of several "nodes": agents of torchrun that meet at a port of this machine."""
+"""Distributed trainings: agents of torchrun for several nodes on this machine."""
 
 import os
 import socket
@@ -26,7 +26,7 @@ def agents(nodes, processes, arguments, *, restarts=0):
 
 
 def agent(port, arguments, *options, output=subprocess.PIPE):
-    """Starts one, which meets others at a port."""
+    """Starts an agent that meets others at a port."""
     together = ["--rdzv_backend", "c10d", "--rdzv_endpoint", f"127.0.0.1:{port}", "--rdzv_id", "toy"]
     together += ["--local_addr", "127.0.0.1", "--monitor_interval", "0.1", *options]
     path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
@@ -37,7 +37,7 @@ def agent(port, arguments, *options, output=subprocess.PIPE):
 
 
 def ended(started, status=0):
-    """Waits for all agents; returns what they printed, which is read of all at once, as they wait for each other."""
+    """Waits for all agents; returns their output."""
     with ThreadPoolExecutor(len(started)) as readers:
         printed = list(readers.map(lambda one: one.communicate()[0], started))
     assert [one.returncode for one in started] == [status] * len(started), "\n".join(printed)[-6000:]
@@ -45,6 +45,6 @@ def ended(started, status=0):
 
 
 def training(data_bin, folder, *options, **kind):
-    """The command line of a training, behind torchrun's own."""
+    """Returns the command line of a training for torchrun."""
     fixed = ["--optimizer", "sgd", "--lr", "0.5", "--clip-norm", "0", "--disable-validation", "--save-dir", str(folder)]
     return [*toy.arguments(data_bin, *fixed, "--distributed-backend", "gloo", *options, **kind)]

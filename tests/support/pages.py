@@ -1,4 +1,4 @@
-"""What the tests of the documentation read from its pages: blocks of code, tables, links."""
+"""Blocks of code, tables and links of the documentation."""
 
 import re
 from dataclasses import dataclass
@@ -17,15 +17,15 @@ FENCE = re.compile(
 
 @dataclass(frozen=True)
 class Block:
-    """A block of code of a page.
+    """Block of code of a page.
 
     Attributes:
-        page: the page.
-        line: where it begins, from 1.
-        language: as the page says.
-        title: the file that it is, if the page says so.
-        mark: what a comment right before it says to tests.
-        text: its lines.
+        page: page.
+        line: first line, from 1.
+        language: language.
+        title: name of the file that it shows, if any.
+        mark: comment before the block, for tests.
+        text: lines.
     """
 
     page: Path
@@ -40,7 +40,7 @@ class Block:
 
 
 def blocks(page: Path, *languages: str) -> Iterator[Block]:
-    """The blocks of code of a page in these languages."""
+    """Yields the blocks of code of a page in these languages."""
     text = page.read_text(encoding="utf-8")
     for found in FENCE.finditer(text):
         if found["language"] in languages:
@@ -49,7 +49,7 @@ def blocks(page: Path, *languages: str) -> Iterator[Block]:
 
 
 def tables(page: Path, *header: str) -> Iterator[List[str]]:
-    """The rows of all tables of a page that have this header."""
+    """Yields the rows of all tables of a page with this header."""
     inside = False
     for line in page.read_text(encoding="utf-8").splitlines():
         cells = [cell.strip() for cell in line.strip("|").split(" | ")] if line.startswith("|") else None
@@ -62,5 +62,5 @@ def tables(page: Path, *header: str) -> Iterator[List[str]]:
 
 
 def titled(page: Path) -> Dict[str, str]:
-    """The files that a page shows, by name."""
+    """Returns the files that a page shows, by name."""
     return {block.title: block.text for block in blocks(page, "text", "python", "yaml", "bash") if block.title}

@@ -1,4 +1,4 @@
-"""What the tests of readers share."""
+"""Helpers of the tests of readers."""
 
 import pytest
 

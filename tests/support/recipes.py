@@ -1,4 +1,4 @@
-"""Recipes with fake training, translation and probes, so that everything around them runs within a second."""
+"""Recipes with fake training, translation and probes."""
 
 import json
 

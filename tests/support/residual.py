@@ -1,4 +1,4 @@
-"""Blocks of context-aware layers as ``ca-res`` has them, of any widths and without the rest of a feed-forward."""
+"""Blocks of context-aware layers as in ``ca-res``, of any widths."""
 
 from docnmt_fairseq.ca_layers.feed_forward import ContextAwareResidual, joined_layers
 

@@ -1,4 +1,4 @@
-"""Selection with t of every document as a test names it."""
+"""Selection with a given t for every document."""
 
 from dataclasses import dataclass
 from typing import Iterable, Optional, Tuple
@@ -11,7 +11,7 @@ from docnmt_fairseq.context.conditional.selection import SelectionPlan
 
 @dataclass(frozen=True)
 class Keeping(PlanKey[SelectionPlan]):
-    """t of every document; the documents that select: None: those with more than t sentences."""
+    """Given t of every document, and the documents that select; None: those with more than t sentences."""
 
     kept: Tuple[int, ...]
     documents: Optional[Tuple[int, ...]] = None
@@ -26,6 +26,6 @@ def keeping(kept: Iterable[int], documents: Optional[Iterable[int]] = None) -> K
 
 
 def all_select(kept: Iterable[int]) -> Keeping:
-    """Tokens of every document select, also where that is all of its sentences."""
+    """Returns a selection in which every document selects, even all of its sentences."""
     kept = list(kept)
     return keeping(kept, range(len(kept)))

@@ -120,7 +120,7 @@ class Held:
         return getattr(self.translator, name)
 
     def stream(self, batches, **options):
-        """See the translator."""
+        """Yields the results of the translator after the release."""
         for result in self.translator.stream(batches, **options):
             self.holding.set()
             assert self.free.wait(60)

@@ -1,4 +1,4 @@
-"""The commands of documented blocks, run by bash as they are printed, small and without importing fairseq anew."""
+"""Commands of the documentation, run by bash with small settings."""
 
 import subprocess
 from pathlib import Path
@@ -8,7 +8,7 @@ from tests.support.imported import Imported
 
 SEARCH = ["--cpu", "--max-len-b", "6"]
 WIDTHS = ["encoder-embed-dim", "decoder-embed-dim", "encoder-ffn-embed-dim", "decoder-ffn-embed-dim"]
-# What is put behind the arguments, by command, or by command and subcommand.
+# Additional arguments by command, or by command and subcommand.
 SMALL: Dict[str, List[str]] = {
     "fairseq-train": [
         "--cpu", "--num-workers", "0", "--max-update", "2", "--max-tokens", "400",
@@ -29,23 +29,23 @@ SMALL: Dict[str, List[str]] = {
     "docnmt contrast": ["--cpu"],
     "docnmt cxmi": ["--cpu"],
 }  # fmt: skip
-# Values that are too large for the tests' corpora, wherever they are given.
+# Replaced values that are too large for the corpora of tests.
 INSTEAD = {"--vocab-size": "34"}
 
 
 class Shell:
-    """bash, with commands that do little.
+    """bash with small settings of commands.
 
     Args:
-        folder: for what stands for the commands.
-        imported: runs them.
+        folder: folder of the client programs.
+        imported: server that runs the commands.
     """
 
     def __init__(self, folder: Path, imported: Imported):
         self.environment = {**imported.commands(folder, SMALL, INSTEAD), "PYTHONWARNINGS": "ignore"}
 
     def run(self, script: str, folder: Path) -> subprocess.CompletedProcess:
-        """Runs a script of several commands, of which none may fail."""
+        """Runs a script; the first failure ends it."""
         return subprocess.run(
             ["bash", "-euo", "pipefail", "-c", script], cwd=folder, env=self.environment, text=True,
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,

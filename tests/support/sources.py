@@ -1,4 +1,4 @@
-"""Sources of decoded sentences without the batch that they come from."""
+"""States of sources of sentences without a batch."""
 
 from dataclasses import dataclass, replace
 from typing import Optional, Tuple
@@ -15,7 +15,7 @@ from docnmt_fairseq.multisource.packed import CombinationPlan, lookup
 
 @dataclass(frozen=True)
 class Seen:
-    """Packed states [M, d] of one source, and which of them each sentence sees: see SourceRows."""
+    """Packed states [M, d] of one source, and those that each sentence attends to, see SourceRows."""
 
     states: Tensor
     lengths: np.ndarray
@@ -42,14 +42,14 @@ def combine_packed(combination, x, targets, sources, evidence=None):
 
 
 def projected_sources(combination, sources):
-    """Returns what is attended to of every source."""
+    """Returns the projected states of every source."""
     projected = combination.project_sources([source.states for source in sources])
     return [source.with_states(states) for source, states in zip(sources, projected)]
 
 
 @dataclass(frozen=True)
 class Given(SourceKey):
-    """Names rows as a test gives them, whatever the batch."""
+    """Given rows, independent of the batch."""
 
     lengths: Tuple[int, ...]
     items: Tuple[int, ...]
@@ -59,14 +59,14 @@ class Given(SourceKey):
 
 
 def rows_of(source, layout):
-    """Returns the states that each sentence sees of a source of the batch, looked up one by one."""
+    """Returns the states of a source that each sentence attends to."""
     seen = layout.plan(source.rows)
     items = np.arange(len(source.states)) if seen.items is None else seen.items
     return [source.states[torch.as_tensor(part)] for part in np.split(items, np.cumsum(seen.lengths)[:-1])]
 
 
 def build_combination(name, config, dtype=torch.float64):
-    """A combination by its name, none of its parameters zero."""
+    """Returns a combination with random parameters."""
     torch.manual_seed(0)
     combination = ATTENTION_COMBINATIONS[name](config).to(dtype)
     for parameter in combination.parameters():

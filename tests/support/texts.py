@@ -1,4 +1,4 @@
-"""Files of every format, and translators that stand in for a model."""
+"""Translation of files by stub translators."""
 
 import io
 
@@ -7,32 +7,32 @@ from docnmt_fairseq.translate.lines import TranslatedLine
 
 
 def same(sentence):
-    """The sentence itself."""
+    """Returns the sentence."""
     return sentence
 
 
 def backwards(sentence):
-    """The words in the opposite order."""
+    """Returns the words in reverse order."""
     return " ".join(reversed(sentence.split()))
 
 
 def shorter(sentence):
-    """Every other word."""
+    """Returns every second word."""
     return " ".join(sentence.split()[::2])
 
 
 def longer(sentence):
-    """Every word, and another one."""
+    """Returns every word with an additional one."""
     return " ".join(f"{word} mmm" for word in sentence.split())
 
 
 def marks(sentence):
-    """What reads as markup in most formats."""
+    """Returns a sentence with markup of most formats."""
     return f"# <b> *{sentence}* & [x](y) --> `z` 1. | </p> {{0}} \\"
 
 
 def nothing(sentence):
-    """An empty translation."""
+    """Returns an empty translation."""
     return ""
 
 
@@ -40,14 +40,14 @@ WAYS = {way.__name__: way for way in (same, str.upper, backwards, shorter, longe
 
 
 class Plain:
-    """Gives every line one translation, that of ``translate``, and no scores."""
+    """Translator of lines without scores."""
 
     def translate_lines(self, *arguments):
         return [[TranslatedLine(line, []) for line in lines] for lines in self.translate(*arguments)]
 
 
 class Stub(Plain):
-    """Stands in for the translator: does to every sentence what it is told; remembers the lines."""
+    """Stub translator: applies a function to every sentence; records the lines."""
 
     def __init__(self, way=str.upper):
         self.way, self.seen = way, []
@@ -59,7 +59,7 @@ class Stub(Plain):
 
 
 def through(name, content, way=str.upper, **reading):
-    """The translation of a file's content, and the lines that a translator gets."""
+    """Returns the translation of a file's content, and the lines for the translator."""
     content = content.encode() if isinstance(content, str) else content
     documents = list(FORMATS[name](Reading(**reading)).documents(io.BytesIO(content), f"x.{name}"))
     translated = Stub(way).translate([one.lines for one in documents], [], "", lambda n: None)

@@ -1,4 +1,4 @@
-"""Tiny models and fairseq's own commands, run inside the test's process (importing fairseq takes seconds)."""
+"""Tiny models, and fairseq's commands inside the process of the test."""
 
 import contextlib
 import io

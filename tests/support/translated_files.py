@@ -1,4 +1,4 @@
-"""Translation of files by stub translators, some of which are interrupted."""
+"""Translation of files by stub translators, with interruptions."""
 
 from docnmt_fairseq.boundaries import is_boundary
 from docnmt_fairseq.translate.inputs import input_files

@@ -1,4 +1,4 @@
-"""Sentence trees of the reference beside those of a batch."""
+"""Sentence trees of the reference and of a batch."""
 
 import itertools
 

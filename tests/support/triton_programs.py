@@ -1,4 +1,4 @@
-"""The Triton programs of conditional attention as they are launched, and what each may need of a GPU: :data:`LIMITS`.
+"""Triton programs of conditional attention as launched, and limits of their resources: :data:`LIMITS`.
 
 Needs Triton; a GPU is not needed, see :mod:`tests.support.ahead_of_time`.
 """
@@ -18,7 +18,7 @@ PLACES = 4  # t
 
 @dataclass(frozen=True)
 class Limit:
-    """The most that a program may need.
+    """Limits of the resources of a program.
 
     Attributes:
         registers: of a thread.
@@ -54,7 +54,7 @@ HEAVY = ("choose", "attend", "attend, backward")
 
 @dataclass(frozen=True)
 class Program:
-    """A program, and what it is compiled with.
+    """Program and its arguments of compilation.
 
     Attributes:
         name: as in :data:`LIMITS`.
@@ -68,7 +68,7 @@ class Program:
 
 
 def programs(width: int, dtype: torch.dtype, dropout: bool = True) -> Iterator[Program]:
-    """All programs for heads of a width and states of a type, as they are launched for t = ``PLACES``."""
+    """Returns all programs for heads of a width and states of a type, as launched for t = ``PLACES``."""
     precision = "tf32x3"  # of float32 alone
     attention = {"DIM": width, "DROPOUT": dropout, "PRECISION": precision}
     tiled = {"DIM": width, "PLACES": triton.next_power_of_2(PLACES), "FIELDS": FIELDS}
