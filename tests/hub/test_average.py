@@ -72,12 +72,6 @@ def test_selection_schedule_of_the_newest(data_bin, tmp_path):
     assert [float(state["encoder.layers.1.context.schedule.progress"]) for state in states] == [0, 1, 1]
 
 
-def test_average_of_equal_checkpoints(three, tmp_path):
-    average([three[0], three[0]], tmp_path / "mean.pt")
-    found, expected = model_of(tmp_path / "mean.pt"), model_of(three[0])
-    assert found.keys() == expected.keys() and all(torch.equal(found[name], value) for name, value in expected.items())
-
-
 def test_means_of_half_types_are_float32(three, tmp_path):
     states = [torch.load(path, weights_only=False) for path in three[:2]]
     for number, state in enumerate(states):

@@ -164,16 +164,6 @@ def test_contrastive_evaluation_with_language_tokens(model, tmp_path, capsys):
     assert answer["scores"] == pytest.approx(expected, abs=1e-3)
 
 
-@pytest.mark.slow
-def test_evaluation_commands(model, tmp_path):
-    trained = model.train(tmp_path / "document", mechanism="conditional")
-    for name, path in (("sentence", model.checkpoint), ("document", trained)):
-        of_model = ["--path", str(path), "--data", str(model.data)]
-        assert main(["cxmi", *of_model, "--cpu", "--split", "test", "--output", str(tmp_path / f"{name}.cxmi")]) == 0
-        assert main(["report", *of_model, "--document", "1", "--output", str(tmp_path / f"{name}.html")]) == 0
-        assert (tmp_path / f"{name}.cxmi").stat().st_size and (tmp_path / f"{name}.html").stat().st_size > 1000
-
-
 def test_prepare_prints_the_training_command(model, capsys):
     assert main(model.prepare) == 0
     assert f"--finetune-from-model {model.checkpoint} --max-source-positions 64" in capsys.readouterr().out
