@@ -63,10 +63,9 @@ def export(
         path: checkpoint.
         output: output folder or file.
         format_name: key of ``EXPORT_FORMATS``.
-        precision: of ``layers.packed_linear.PRECISIONS``.
+        precision, without_context: see :meth:`ExportFormat.write`.
         data: output folder of ``docnmt prepare`` or data-bin; None: that of the training.
         force: replace an existing export.
-        without_context: export the sentence-level part of a document model.
 
     Raises:
         InputError: the output exists; the model cannot be read, or expressed in the format.

@@ -24,13 +24,7 @@ OUTPUT = "decoder.output_projection.weight"
 
 
 class Architecture(NamedTuple):
-    """Class of ``transformers`` and the properties of the models that it computes.
-
-    Attributes:
-        kind: ``model_type``.
-        name: class.
-        properties: required properties.
-    """
+    """``model_type`` and class of ``transformers``, and the properties of the models that it computes."""
 
     kind: str
     name: str
@@ -100,13 +94,7 @@ class Configuration(Dict[str, Any]):
 
 
 def layer_shapes(side: str, width: int, hidden: int) -> Iterator[Tuple[str, Tuple[int, ...]]]:
-    """Yields name and shape of the tensors of a layer; fairseq and Hugging Face use the same names.
-
-    Args:
-        side: "encoder" or "decoder".
-        width: width of the states.
-        hidden: width of the feed-forward.
-    """
+    """Yields name and shape of the tensors of a layer; fairseq and Hugging Face use the same names."""
     attentions = ["self_attn"] if side == "encoder" else ["self_attn", "encoder_attn"]
     linears = {f"{one}.{part}_proj": (width, width) for one in attentions for part in ("k", "v", "q", "out")}
     for name, (out, into) in {**linears, "fc1": (hidden, width), "fc2": (width, hidden)}.items():
@@ -120,13 +108,8 @@ def layer_shapes(side: str, width: int, hidden: int) -> Iterator[Tuple[str, Tupl
 def read_layers(tensors: Tensors, options: Mapping[str, Any], norms: Tuple[str, ...] = ()) -> Dict[str, Tensor]:
     """Returns the tensors of all layers and of norms outside of them, by fairseq's names.
 
-    Args:
-        tensors: tensors of the model.
-        options: options of ``document_transformer``.
-        norms: names of layer norms of encoder and decoder.
-
     Raises:
-        InputError: a tensor is missing or has another shape.
+        InputError: a tensor is missing or has another shape than according to the options.
     """
     state = {}
     for side in SIDES:

@@ -76,7 +76,7 @@ class SentenceTransformer:
         return name in self.parameters
 
     def layers(self, side: str) -> List[str]:
-        """Returns the names of the layers of a side."""
+        """Returns the names of the layers of one side."""
         return [f"{side}.layers.{number}" for number in range(len(getattr(self.model, side).layers))]
 
     def feed_forward(self, layer: str) -> str:

@@ -1,5 +1,6 @@
 """Models to import: request, and location: folder, file, or name on the Hugging Face hub."""
 
+import json
 import re
 from dataclasses import dataclass
 from fnmatch import fnmatch
@@ -7,7 +8,6 @@ from pathlib import Path
 from typing import Any, Dict, Iterable, Mapping, Optional, Tuple
 
 from docnmt_fairseq.errors import InputError, first_line
-from docnmt_fairseq.files import parse_json
 
 CONFIG = "config.json"
 HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+")
@@ -46,11 +46,7 @@ class Request:
         return path
 
     def language_token(self, side: int, tokens: Mapping[str, str]) -> str:
-        """Returns the token of the source (0) or target (1) language.
-
-        Args:
-            side: side.
-            tokens: tokens by the model's name of the language.
+        """Returns the token of the source (0) or target (1) language, from tokens by the model's name of the language.
 
         Raises:
             InputError: the language is missing or ambiguous.
@@ -123,9 +119,6 @@ def read_json(path: Path) -> Dict[str, Any]:
         InputError: it cannot be read as an object.
     """
     try:
-        content = parse_json(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path}: cannot be read as JSON: {error}") from error
-    if not isinstance(content, dict):
-        raise InputError(f"{path}: not a JSON object")
-    return content
+        return dict(json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, TypeError, ValueError) as error:
+        raise InputError(f"{path}: cannot be read as a JSON object: {error}") from error
