@@ -42,8 +42,7 @@ class ChiOptions(FeedForwardVariant.NoOptions):
     """Option of all context-aware feed-forwards."""
 
     chi_bias: float = option(
-        3.0,
-        "initial bias of χ in feed-forwards; at 3, χ starts at 0.95 for every token, close to the standard one",
+        3.0, "initial bias of χ in feed-forwards; at 3, χ starts at 0.95 for every token, close to the standard one"
     )
 
 

@@ -23,12 +23,7 @@ MAX_FLASH_WIDTH, FLASH_WIDTH_MULTIPLE = 256, 8  # head widths of the flash kerne
 
 
 def ragged_attention(
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    plan: AttentionPlan,
-    dropout: float = 0.0,
-    scale: Optional[float] = None,
+    q: Tensor, k: Tensor, v: Tensor, plan: AttentionPlan, dropout: float = 0.0, scale: Optional[float] = None
 ) -> Tensor:
     """Returns softmax(q kᵀ · scale) v of every row, [T] eq. 1: [queries of the plan, H, d_v].
 

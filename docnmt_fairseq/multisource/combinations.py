@@ -165,11 +165,7 @@ class DividedCombination(AttentionCombination):
     divides = True
 
     def add_attention(
-        self,
-        config: CombinationConfig,
-        score: Type[AttentionScore],
-        key_dims: Tuple[int, ...],
-        widths: Tuple[int, ...],
+        self, config: CombinationConfig, score: Type[AttentionScore], key_dims: Tuple[int, ...], widths: Tuple[int, ...]
     ) -> None:
         """Creates score, sentinel, values U_c of each source, weighted sum and projection of the result.
 

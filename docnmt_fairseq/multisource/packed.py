@@ -42,10 +42,7 @@ class SourceStates:
 
 
 def padded_sources(
-    sources: List[SourceStates],
-    projected: List[Tensor],
-    layout: DocumentLayout,
-    sentences: Optional[np.ndarray] = None,
+    sources: List[SourceStates], projected: List[Tensor], layout: DocumentLayout, sentences: Optional[np.ndarray] = None
 ) -> Tuple[List[Tensor], List[Tensor]]:
     """Padded keys and values [S, n_k, w_k] and padding masks [S, n_k] of every source, for decoding.
 

@@ -111,12 +111,7 @@ DECODER_CELLS = DecoderCells()
 
 
 def attentive_cell(
-    name: str,
-    input_dim: int,
-    context_dim: int,
-    state_dim: int,
-    attend_with: str = "previous",
-    query: str = "output",
+    name: str, input_dim: int, context_dim: int, state_dim: int, attend_with: str = "previous", query: str = "output"
 ) -> AttentiveCell:
     """Returns the cell with attention of a name in ``DECODER_CELLS``.
 

@@ -87,12 +87,7 @@ def product(a: tl.tensor, b: tl.tensor, PRECISION: tl.constexpr) -> tl.tensor:
 
 @triton.jit
 def dropout_factors(
-    seed: tl.int32,
-    pairs: tl.tensor,
-    token: tl.int32,
-    threshold: tl.int32,
-    factor: tl.float32,
-    TOKENS: tl.constexpr,
+    seed: tl.int32, pairs: tl.tensor, token: tl.int32, threshold: tl.int32, factor: tl.float32, TOKENS: tl.constexpr
 ) -> tl.tensor:
     """Returns 0 or 1/(1 − p) for weights of pairs [b] to TOKENS tokens from ``token`` on, a multiple of 4.
 
