@@ -11,7 +11,7 @@ import numpy as np
 from torch import Tensor
 
 from docnmt_fairseq.batch.layout import DocumentLayout, PlanKey
-from docnmt_fairseq.batch.ragged import AttentionPlan, Ragged
+from docnmt_fairseq.batch.ragged import AttentionPlan, Ragged, ranges
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.options import Choices
 
@@ -145,9 +145,7 @@ def _nearest(documents: Ragged, contexts: int, following: bool) -> Tuple[np.ndar
     place = row - documents.offsets[document]
     available = documents.lengths[document] - 1 - place if following else place
     counts = np.minimum(available, contexts)
-    first = row + 1 if following else row - counts
-    before = np.cumsum(counts) - counts
-    return counts, np.repeat(first - before, counts) + np.arange(int(counts.sum()))
+    return counts, ranges(row + 1 if following else row - counts, counts)
 
 
 def _random(

@@ -110,9 +110,7 @@ class Ragged:
 
     def items_of(self, rows: np.ndarray) -> np.ndarray:
         """Returns the item numbers of the given rows, one row after another."""
-        lengths = self.lengths[rows]
-        before = np.cumsum(lengths) - lengths
-        return np.repeat(self.offsets[rows] - before, lengths) + np.arange(int(lengths.sum()))
+        return ranges(self.offsets[rows], self.lengths[rows])
 
     def block(self, rows: np.ndarray) -> Tuple[np.ndarray, np.ndarray]:
         """Returns item numbers [b, width] of the given rows padded together, and the padding mask [b, width].
@@ -122,6 +120,12 @@ class Ragged:
         lengths = self.lengths[rows][:, None]
         column = np.arange(int(lengths.max()))
         return self.offsets[rows][:, None] + np.minimum(column, lengths - 1), column >= lengths
+
+
+def ranges(starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+    """Returns starts[0], starts[0] + 1, …, lengths[0] numbers in all, followed by those from starts[1] on, …."""
+    before = np.cumsum(lengths) - lengths
+    return np.repeat(starts - before, lengths) + np.arange(int(lengths.sum()))
 
 
 def set_fields(instance: object, **values: object) -> None:

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from docnmt_fairseq.batch.context_sentences import ContextSentences
 from docnmt_fairseq.batch.layout import DocumentLayout, PlanKey
-from docnmt_fairseq.batch.ragged import Ragged
+from docnmt_fairseq.batch.ragged import Ragged, ranges
 
 P = TypeVar("P")
 
@@ -165,8 +165,7 @@ def _context_of_decoded(layout: DocumentLayout, context: ContextSentences) -> Tu
     contexts = layout.plan(context)
     rows = np.arange(layout.tokens.rows) if layout.decoded is None else layout.decoded
     counts = contexts.counts[rows]
-    first, before = np.repeat(contexts.first[rows], counts), np.repeat(np.cumsum(counts) - counts, counts)
-    sentences = contexts.sentences[first + np.arange(int(counts.sum())) - before]
+    sentences = contexts.sentences[ranges(contexts.first[rows], counts)]
     of_row = np.repeat(np.arange(len(rows)), counts)
     lengths = np.bincount(of_row, layout.tokens.lengths[sentences], minlength=len(rows))
     return sentences, lengths.astype(np.int64)

@@ -10,7 +10,7 @@ from torch.nn import functional as F
 from torch.nn.utils.rnn import PackedSequence
 
 from docnmt_fairseq.batch.layout import DocumentLayout, PlanKey
-from docnmt_fairseq.batch.ragged import Ragged, set_fields
+from docnmt_fairseq.batch.ragged import Ragged, ranges, set_fields
 from docnmt_fairseq.registry import Registry
 
 
@@ -40,22 +40,19 @@ class StepOrder:
         lengths = rows.lengths[order]
         column = np.arange(int(lengths.max(initial=0)))[:, None]  # [T, 1]
         taken = column < lengths  # [T, R]
-        sizes = taken.sum(1).tolist()
+        sizes = taken.sum(1)  # [T]
         place = lengths - 1 - column if reverse else np.broadcast_to(column, taken.shape)
         items = (rows.offsets[order] + place)[taken]
         places = np.zeros(rows.total, dtype=np.int64)
         places[items] = np.arange(len(items))
-        starts = np.cumsum([0, *sizes[:-1]])
-        ranges = [np.arange(start, start + size) for start, size in zip(starts, sizes[1:])]
-        before = np.concatenate([np.zeros(0, dtype=np.int64), *ranges])
         set_fields(
             self,
             rows=order,
-            sizes=sizes,
+            sizes=sizes.tolist(),
             items=rows.index(items),
             places=rows.index(places),
             row_index=rows.index(order),
-            before=rows.index(before),
+            before=rows.index(ranges((np.cumsum(sizes) - sizes)[:-1], sizes[1:])),
         )
 
     @property

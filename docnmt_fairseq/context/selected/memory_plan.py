@@ -73,11 +73,14 @@ class MemoryKey(PlanKey[MemoryPlan]):
         groups = attention_groups(tokens.lengths[kept], keys) if len(kept) else []
         has_context = np.zeros(layout.tokens.total, dtype=bool)
         has_context[tokens.items_of(kept)] = True
+        within: Optional[AttentionPlan] = None
+        if self.attends and len(kept):
+            within = AttentionPlan(sequences, sequences) if self.joined else layout.plan(WithinSentences())
         return MemoryPlan(
             layout.tokens,
             sequences,
             None if items is None else layout.index(items),
-            self._within(layout, sequences) if self.attends and len(kept) else None,
+            within,
             sets,
             layout.index(set_members),
             layout.index(np.repeat(np.arange(len(kept)), tokens.lengths[kept])),
@@ -86,9 +89,6 @@ class MemoryKey(PlanKey[MemoryPlan]):
             layout.index(has_context),
             StepOrder(sequences) if self.reads and len(kept) else None,
         )
-
-    def _within(self, layout: DocumentLayout, sequences: Ragged) -> AttentionPlan:
-        return AttentionPlan(sequences, sequences) if self.joined else layout.plan(WithinSentences())
 
     def _addressed(self, layout: DocumentLayout, of_row: List[np.ndarray]) -> Tuple[Ragged, List[np.ndarray]]:
         """Returns rows of tokens, and the sequences that each row addresses."""
