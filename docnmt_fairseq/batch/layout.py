@@ -241,34 +241,30 @@ class DocumentLayout:
             return packed
         if self.context_tokens is None:
             raise ValueError("the batch has context-only sentences, but not their tokens")
-        return torch.cat([packed, self.context_tokens]).index_select(0, self.plan(DecodedTokens()).place)
+        return torch.cat([packed, self.context_tokens]).index_select(0, self.plan(DecodedTokens())[1])
 
     def keep_decoded(self, packed: Tensor) -> Tensor:
         """Returns the states of decoded rows, [tokens of decoded rows, ...], from [N, ...]."""
-        return packed if self.decoded is None else packed.index_select(0, self.plan(DecodedTokens()).items)
+        return packed if self.decoded is None else packed.index_select(0, self.plan(DecodedTokens())[0])
 
 
 @dataclass(frozen=True)
-class DecodedPlan:
-    """Tokens of decoded rows."""
+class DecodedTokens(PlanKey[Tuple[Tensor, Tensor]]):
+    """Tokens of decoded rows, in a batch with context-only rows.
 
-    items: Tensor  # [tokens of decoded rows] their indices
-    place: Tensor  # [N] index of every token in the tokens of decoded rows followed by the others
-
-
-@dataclass(frozen=True)
-class DecodedTokens(PlanKey[DecodedPlan]):
-    """Tokens of decoded rows, in a batch with context-only rows."""
+    The plan has their indices, [tokens of decoded rows], and the index of every token in the tokens of decoded rows
+    followed by the others, [N].
+    """
 
     def asked_of(self, layout: DocumentLayout) -> bool:
         return layout.decoded is not None
 
-    def make(self, layout: DocumentLayout) -> DecodedPlan:
+    def make(self, layout: DocumentLayout) -> Tuple[Tensor, Tensor]:
         decoded = np.arange(layout.tokens.rows) if layout.decoded is None else layout.decoded
         others = np.setdiff1d(np.arange(layout.tokens.rows), decoded)
         items = layout.tokens.items_of(decoded)
         place = np.argsort(np.concatenate([items, layout.tokens.items_of(others)]))
-        return DecodedPlan(layout.index(items), layout.index(place))
+        return layout.index(items), layout.index(place)
 
 
 @dataclass(frozen=True)

@@ -92,7 +92,7 @@ def choose_kernel(
 
 def choose_largest(q: Tensor, k: Tensor, layout: DocumentLayout, key: SelectionKey) -> Tensor:
     """Returns the rows of the t most relevant sentences, −1: none; see ``SelectionKernel.choose``."""
-    plan, tiles = layout.plan(key), layout.plan(Tiles(key)).tiles
+    plan, tiles = layout.plan(key), layout.plan(Tiles(key))
     heads = q.size(1)
     q, k = map(padded, in_common_type(q, k))
     chosen = torch.empty(len(plan.items), heads, plan.max_t, dtype=torch.long, device=q.device)
@@ -142,7 +142,7 @@ def walk_kernel(
 
     Args:
         k: [nodes, H, DIM] keys.
-        first, counts: [heights, D], see ``TreePlan``.
+        first, counts: [heights, D], see ``TreeForm``.
         chosen: [M, H, places] int64.
         documents: D.
         PLACES: a power of two, at least ``places``, the largest t.
@@ -193,14 +193,15 @@ def walk_options(places: int, width: int, dtype: torch.dtype) -> Dict[str, int]:
 
 def choose_by_walk(q: Tensor, keys: Tensor, layout: DocumentLayout, key: SelectionKey) -> Tensor:
     """Returns the rows of the sentences found, −1: none; see ``SelectionKernel.choose_in_tree``."""
-    plan, tiles, form = layout.plan(key), layout.plan(Tiles(key)).tiles, layout.plan(TreeForm())
+    plan, tiles = layout.plan(key), layout.plan(Tiles(key))
+    first, counts = layout.plan(TreeForm())
     heads, places = q.size(1), triton.next_power_of_2(plan.max_t)
     q, keys = map(padded, in_common_type(q, keys))
     chosen = torch.empty(len(plan.items), heads, plan.max_t, dtype=torch.long, device=q.device)
     options = walk_options(places, q.size(-1), q.dtype)
     with on_device_of(q):
         walk_kernel[(len(tiles), heads, TILE // options["TOKENS"])](
-            q, keys, tiles, form.first, form.counts, chosen, heads, plan.max_t, form.first.size(1), form.heights,
+            q, keys, tiles, first, counts, chosen, heads, plan.max_t, first.size(1), len(first),
             DIM=q.size(-1), PLACES=places, FIELDS=FIELDS, **options,
         )  # fmt: skip
     return chosen

@@ -8,7 +8,7 @@ import functools
 import importlib.util
 import os
 from dataclasses import dataclass
-from typing import Optional
+from typing import Optional, Tuple
 
 import numpy as np
 import torch
@@ -51,21 +51,16 @@ def runs_on(device: torch.device) -> bool:
 
 
 @dataclass(frozen=True)
-class TilePlan:
-    """Tokens that select, in tiles."""
+class Tiles(PlanKey[Tensor]):
+    """Tokens that select according to ``selection``, in tiles: [tiles, FIELDS] int32.
 
-    # [tiles, FIELDS] int32: index of the first token among those that select; its number; number of tokens; document;
-    # its t; its first sentence; its number of sentences
-    tiles: Tensor
-
-
-@dataclass(frozen=True)
-class Tiles(PlanKey[TilePlan]):
-    """Tokens that select according to ``selection``, in tiles."""
+    The fields are the index of the first token among those that select; its number; number of tokens; document; its t;
+    its first sentence; its number of sentences.
+    """
 
     selection: SelectionKey
 
-    def make(self, layout: DocumentLayout) -> TilePlan:
+    def make(self, layout: DocumentLayout) -> Tensor:
         plan = layout.plan(self.selection)
         tokens, sentences = layout.document_tokens, layout.sentences
         lengths = tokens.lengths[plan.documents]
@@ -82,26 +77,16 @@ class Tiles(PlanKey[TilePlan]):
             sentences.offsets[document],
             sentences.lengths[document],
         )
-        return TilePlan(layout.index(np.stack(columns, axis=1).astype(np.int32)))
+        return layout.index(np.stack(columns, axis=1).astype(np.int32))
 
 
 @dataclass(frozen=True)
-class TreePlan:
-    """Shape of the batch's trees, see :class:`~docnmt_fairseq.context.conditional.tree.SentenceTrees`."""
+class TreeForm(PlanKey[Tuple[Tensor, Tensor]]):
+    """First node and number of nodes of every document at every height, [heights, D] int32; see ``SentenceTrees``."""
 
-    first: Tensor  # [heights, D] int32, first node of every document at every height
-    counts: Tensor
-    heights: int  # number of heights
-
-
-@dataclass(frozen=True)
-class TreeForm(PlanKey[TreePlan]):
-    """Shape of the batch's trees."""
-
-    def make(self, layout: DocumentLayout) -> TreePlan:
+    def make(self, layout: DocumentLayout) -> Tuple[Tensor, Tensor]:
         trees = layout.plan(TreesOfBatch())
-        first, counts = (layout.index(array.astype(np.int32)) for array in (trees.first, trees.counts))
-        return TreePlan(first, counts, len(trees.counts))
+        return layout.index(trees.first.astype(np.int32)), layout.index(trees.counts.astype(np.int32))
 
 
 @dataclass(frozen=True)

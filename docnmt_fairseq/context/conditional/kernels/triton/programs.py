@@ -11,7 +11,7 @@ Arguments of all programs:
     q, k, v: [N, H, DIM] states of tokens; when sentences are selected or scored, k is [R, H, DIM], keys of sentences.
     items: [M] tokens that select; sentence: [M, H, t] rows of their kept sentences, −1: none; scores: [M, H, t] R.
     log_sum, delta: [M, H] float32, L and δ.
-    order, start, first, group, slot, item: see ``Pairs``; parts: see ``write_sum``; tiles: see ``TilePlan``.
+    order, start, first, group, slot, item: see ``Pairs``; parts: see ``write_sum``; tiles: see ``Tiles``.
     offsets: [R + 1] first token of every sentence.
     heads, places, groups: H, t, R·H; scale: 1/√d_k; seed, threshold, factor: see ``dropout_factors``.
     DIM: d_k; DROPOUT: whether weights are dropped; PRECISION: precision of float32 products; others: block sizes.
