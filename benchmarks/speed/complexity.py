@@ -88,7 +88,7 @@ def core(name: str, d: Document) -> Callable[[], Tensor]:
         values = d.random(d.sentences)
         return lambda: ragged_attention(q, k_s, values, d.layout.plan(ToSentences()))
     if name == "conditional":
-        return lambda: conditional_attention(q, k, v, q_s, k_s, d.layout, d.kept, kernel=d.kernel)
+        return lambda: conditional_attention(q, k, v, q_s, k_s, d.layout, d.kept, kernel=d.kernel)[0]
     if name == "tree":
         trees = d.layout.plan(TreesOfBatch())
         keys = d.random(sum(trees.sizes))
@@ -96,7 +96,7 @@ def core(name: str, d: Document) -> Callable[[], Tensor]:
         def forward() -> Tensor:
             choose = lambda kernel: kernel.choose_in_tree(q_s, keys, d.layout, d.kept)  # noqa: E731
             sums = path_sums(keys, trees)[: d.sentences]
-            return conditional_attention(q, k, v, q_s, sums, d.layout, d.kept, kernel=d.kernel, choose=choose)
+            return conditional_attention(q, k, v, q_s, sums, d.layout, d.kept, kernel=d.kernel, choose=choose)[0]
 
         return forward
     query = d.random(1)

@@ -61,7 +61,7 @@ def attention(way: str, layout: DocumentLayout, t: int) -> Callable[..., Tensor]
     """Returns flash attention, or conditional attention with a kernel."""
     if way == FLASH:
         return F.scaled_dot_product_attention
-    return lambda *x: conditional_attention(*x, layout, TopT(t), kernel=way)
+    return lambda *x: conditional_attention(*x, layout, TopT(t), kernel=way)[0]
 
 
 def step(way: str, layout: DocumentLayout, t: int, backward: bool) -> Callable[[], None]:

@@ -4,8 +4,10 @@ from dataclasses import dataclass
 from typing import Iterable, Optional, Tuple
 
 import numpy as np
+from torch import Tensor
 
 from docnmt_fairseq.batch.layout import DocumentLayout, PlanKey
+from docnmt_fairseq.context.conditional.attention import conditional_attention
 from docnmt_fairseq.context.conditional.selection import SelectionPlan
 
 
@@ -29,3 +31,8 @@ def all_select(kept: Iterable[int]) -> Keeping:
     """Returns a selection in which every document selects, even all of its sentences."""
     kept = list(kept)
     return keeping(kept, range(len(kept)))
+
+
+def attended(*arguments, **options) -> Tensor:
+    """Returns the output of conditional attention without the selection."""
+    return conditional_attention(*arguments, **options)[0]

@@ -23,7 +23,6 @@ from docnmt_fairseq.layers.sentence_encoders import SENTENCE_ENCODERS, SentenceE
 from docnmt_fairseq.options import option
 
 Choose = Callable[[SelectionKernel], Tensor]  # returns the chosen rows [M, H, t]
-OnSelection = Callable[[Optional[Selection]], None]
 
 
 def conditional_attention(
@@ -38,12 +37,11 @@ def conditional_attention(
     dropout: float = 0.0,
     kernel: str = "auto",
     choose: Optional[Choose] = None,
-    observe: Optional[Observe] = None,
-    on_selection: Optional[OnSelection] = None,
-) -> Tensor:
+) -> Tuple[Tensor, Optional[Selection]]:
     """Returns softmax_w(q_i k_wᵀ/√d_k + R_{i, sentence(w)}) · v of all tokens, [N, H, d_k] ([T] eq. 7).
 
-    R_i = KeepTopT(q_s,i k_sᵀ/√d_k, t) over the sentences of the token's document. No N×N matrix is built.
+    R_i = KeepTopT(q_s,i k_sᵀ/√d_k, t) over the sentences of the token's document. No N×N matrix is built. Also returns
+    the selection of the tokens that do not keep all sentences of their document; None if all do.
 
     Args:
         q, k, v: [N, H, d_k] packed token states.
@@ -53,8 +51,6 @@ def conditional_attention(
         always_keep_own: keep a token's own sentence in addition to the t.
         kernel: name of the kernel, see ``kernels``.
         choose: another choice than the t highest scores; the chosen sentences are still scored by q_s k_s.
-        observe: receives relevance and weights.
-        on_selection: receives the selection; None if every token keeps all sentences of its document.
     """
     plan, parts = layout.plan(key), []
     selection: Optional[Selection] = None
@@ -65,14 +61,11 @@ def conditional_attention(
             sentence = keep_own(sentence, layout.token_sentence.index_select(0, plan.items))
         selection = Selection(key, plan.items, sentence, computes.score(q_s, k_s, plan.items, sentence))
         parts.append(computes.attend(q, k, v, layout, selection, dropout))
-    if observe is not None:
-        observe_conditional(observe, q, k, q_s, k_s, layout, selection)
-    if on_selection is not None:
-        on_selection(selection)
     if plan.dense is not None:
         dense = attend_to_all(q, k, v, q_s, k_s, layout, plan.dense, dropout)
         parts.append(dense.to(parts[0].dtype) if parts else dense)  # the types may differ under autocast
-    return parts[0] if len(parts) == 1 else torch.cat(parts).index_select(0, plan.order)
+    attended = parts[0] if len(parts) == 1 else torch.cat(parts).index_select(0, plan.order)
+    return attended, selection
 
 
 def attend_to_all(
@@ -233,19 +226,18 @@ class SelectingAttention(ContextMechanism):
         k_s, choose = self.sentence_keys(self.sentence_encoder(x, layout.tokens), q_s, key, layout)
         if self.top_p < 1:
             choose = self.choose_top_p(q_s, k_s, key, layout, choose)
+        attended, selection = conditional_attention(
+            q, k, v, q_s, k_s, layout, key, self.always_keep_own, dropout, self.kernel, choose
+        )
+        observe = observer(self)
+        if observe is not None:
+            observe_conditional(observe, q, k, q_s, k_s, layout, selection)
         hand_in = collector() if self.selection_loss.active(self.training) else None
-
-        def train_selection(selection: Optional[Selection]) -> None:
-            assert hand_in is not None
+        if hand_in is not None:
             states, loss_key = x.detach(), self.selection_loss.selection_key
             queries = self.sentence_q_proj(states).unflatten(-1, (self.heads, -1))
             keys, _ = self.sentence_keys(self.sentence_encoder(states, layout.tokens), queries, loss_key, layout)
             self.selection_loss.hand_in(hand_in, q, k, queries, keys, layout, selection)
-
-        attended = conditional_attention(
-            q, k, v, q_s, k_s, layout, key, self.always_keep_own, dropout, self.kernel, choose, observer(self),
-            None if hand_in is None else train_selection,
-        )  # fmt: skip
         return self.out_proj(attended.flatten(1))
 
     def hands_in(self) -> Tuple[str, ...]:

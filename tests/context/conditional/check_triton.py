@@ -9,12 +9,11 @@ import numpy as np
 import pytest
 import torch
 
-from docnmt_fairseq.context.conditional.attention import conditional_attention
 from docnmt_fairseq.context.conditional.kernels import KERNELS, kernel_for
 from docnmt_fairseq.context.conditional.kernels.triton import plans
 from docnmt_fairseq.context.conditional.kernels.triton.plans import interpreted
 from tests.support.documents import make_layout
-from tests.support.selection import all_select, keeping
+from tests.support.selection import all_select, attended, keeping
 from tests.support.trees import tree_inputs
 
 DEVICE = torch.device("cpu" if interpreted() else "cuda")
@@ -36,7 +35,7 @@ def random_inputs(layout, dtype, d_k, seed=0):
 
 
 def attention(kernel, inputs, layout, key, own=False, dropout=0.0):
-    return conditional_attention(*inputs, layout, key, own, dropout, kernel)
+    return attended(*inputs, layout, key, own, dropout, kernel)
 
 
 def results(call, inputs, dtype, device):

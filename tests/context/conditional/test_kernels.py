@@ -8,7 +8,6 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from docnmt_fairseq.context.conditional.attention import conditional_attention
 from docnmt_fairseq.context.conditional.kernels import KERNELS, base, kernel_for
 from docnmt_fairseq.context.conditional.selection import Selection
 from docnmt_fairseq.errors import InputError
@@ -17,7 +16,7 @@ from tests.reference import attention as reference
 from tests.support.comparison import assert_same
 from tests.support.documents import layouts, make_layout
 from tests.support.mechanisms import build_mechanism
-from tests.support.selection import all_select, keeping
+from tests.support.selection import all_select, attended, keeping
 from tests.support.trees import found_by_steps, tree_inputs
 
 pytestmark = pytest.mark.cpu
@@ -42,7 +41,7 @@ def random_inputs(layout, d_k=3, heads=2, dtype=torch.double):
 
 def compare(name, layout, kept, own=False, d_k=3, dtype=torch.double, atol=1e-9):
     inputs = random_inputs(layout, d_k, dtype=dtype)
-    fast = conditional_attention(*inputs, layout, keeping(kept), own, kernel=name)
+    fast = attended(*inputs, layout, keeping(kept), own, kernel=name)
     slow = reference.conditional_attention(*inputs, layout, kept, own)
     assert_same(fast, slow, inputs, atol)
 
@@ -76,7 +75,7 @@ def test_gradcheck(name, dropout):
 
     def seeded(*inputs):
         torch.manual_seed(3)
-        return conditional_attention(*inputs, layout, keeping([2, 1]), dropout=dropout, kernel=name)
+        return attended(*inputs, layout, keeping([2, 1]), dropout=dropout, kernel=name)
 
     assert torch.autograd.gradcheck(seeded, random_inputs(layout))
 
@@ -85,7 +84,7 @@ def test_gradcheck(name, dropout):
 def test_dropout_of_all_weights_gives_zeros(name):
     layout = make_layout([2, 3, 1, 2], [4])
     inputs = random_inputs(layout)
-    dropped = conditional_attention(*inputs, layout, keeping([2]), dropout=1.0, kernel=name)
+    dropped = attended(*inputs, layout, keeping([2]), dropout=1.0, kernel=name)
     for value in (dropped, *torch.autograd.grad(dropped.sum(), inputs)):
         assert torch.equal(value, torch.zeros_like(value))
 
@@ -96,7 +95,7 @@ def test_dropout_keeps_the_mean_and_depends_on_the_seed(name):
     inputs = [x.detach() for x in random_inputs(layout)]
 
     def run(dropout):
-        return conditional_attention(*inputs, layout, keeping([2]), dropout=dropout, kernel=name)
+        return attended(*inputs, layout, keeping([2]), dropout=dropout, kernel=name)
 
     torch.manual_seed(0)
     noisy = torch.stack([run(0.3) for _ in range(1000)])
@@ -110,9 +109,9 @@ def test_dropout_keeps_the_mean_and_depends_on_the_seed(name):
 def test_bfloat16_is_close_to_float32(name):
     layout = make_layout([3, 2, 4, 1, 5], [5])
     inputs = [x.detach().bfloat16() for x in random_inputs(layout, 8)]
-    rounded = conditional_attention(*inputs, layout, keeping([2]), kernel=name)
+    rounded = attended(*inputs, layout, keeping([2]), kernel=name)
     assert rounded.dtype == torch.bfloat16
-    exact = conditional_attention(*[x.float() for x in inputs], layout, keeping([2]), kernel="dense")
+    exact = attended(*[x.float() for x in inputs], layout, keeping([2]), kernel="dense")
     torch.testing.assert_close(rounded.float(), exact, atol=0.05, rtol=0.05)
 
 
@@ -173,9 +172,9 @@ def test_results_do_not_depend_on_strides(name):
     layout = make_layout([3, 2, 4, 1], [4])
     inputs = [x.detach() for x in random_inputs(layout, 4)]
     strided = [x.transpose(0, 1).contiguous().transpose(0, 1) for x in inputs]
-    expected = conditional_attention(*inputs, layout, keeping([2]), kernel=name)
-    torch.testing.assert_close(conditional_attention(*strided, layout, keeping([2]), kernel=name), expected)
-    assert torch.equal(conditional_attention(*inputs, layout, keeping([2]), kernel=name), expected)
+    expected = attended(*inputs, layout, keeping([2]), kernel=name)
+    torch.testing.assert_close(attended(*strided, layout, keeping([2]), kernel=name), expected)
+    assert torch.equal(attended(*inputs, layout, keeping([2]), kernel=name), expected)
 
 
 @pytest.mark.skipif(library.missing() is not None, reason=str(library.missing()))
@@ -186,7 +185,7 @@ def test_compiled_kernel_is_the_same_for_every_number_of_threads():
         for number in (1, 2, 3):
             torch.set_num_threads(number)
             inputs = random_inputs(layout, 16, dtype=torch.float32)
-            out = conditional_attention(*inputs, layout, keeping([4, 4]), kernel="compiled")
+            out = attended(*inputs, layout, keeping([4, 4]), kernel="compiled")
             results.append([out, *torch.autograd.grad(out.square().sum(), inputs)])
     finally:
         torch.set_num_threads(threads)
@@ -223,7 +222,7 @@ def test_autocast_with_documents_that_do_not_select(monkeypatch):
     monkeypatch.setattr(torch, "softmax", lambda x, dim: softmax(x.float(), dim))
     layout = make_layout([2, 1, 2, 3], [3, 1])
     inputs = random_inputs(layout, dtype=torch.bfloat16)
-    assert conditional_attention(*inputs, layout, keeping([2, 1])).isfinite().all()
+    assert attended(*inputs, layout, keeping([2, 1])).isfinite().all()
 
 
 @pytest.mark.parametrize("name", ["conditional", "tree"])
@@ -244,6 +243,6 @@ def test_gpu_equals_cpu(name, dtype, tolerance):
     results = []
     for device, kernel in ((torch.device("cpu"), "dense"), (gpu, name)):
         inputs = [x.detach().to(device).requires_grad_() for x in random_inputs(layout, 8, dtype=dtype)]
-        out = conditional_attention(*inputs, layout.to(device), kept, kernel=kernel)
+        out = attended(*inputs, layout.to(device), kept, kernel=kernel)
         results.append([x.cpu() for x in (out, *torch.autograd.grad(out.sin().sum(), inputs))])
     torch.testing.assert_close(*results, atol=tolerance, rtol=tolerance)

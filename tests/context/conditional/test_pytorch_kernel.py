@@ -7,7 +7,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from docnmt_fairseq.context.conditional.attention import conditional_attention
 from docnmt_fairseq.context.conditional.kernels import KERNELS
 from docnmt_fairseq.context.conditional.kernels.pytorch import grouped_attention, pair_blocks
 from docnmt_fairseq.context.conditional.kernels.pytorch import kernel as pytorch_kernel
@@ -15,7 +14,7 @@ from tests.reference import attention as reference
 from tests.support.comparison import assert_same
 from tests.support.documents import layouts, make_layout
 from tests.support.marks import slow_except
-from tests.support.selection import all_select, keeping
+from tests.support.selection import all_select, attended, keeping
 
 HEADS, D_K = 3, 5
 SIZES = {"small": 10**6, "large": 0, "both": 4}  # tokens per kept sentence up to which a document counts as small
@@ -43,7 +42,7 @@ def random_inputs(layout, dtype=torch.double, d_k=D_K):
 def run(inputs, layout, kept, own=False, dropout=0.0, seed=None, kernel="torch"):
     if seed is not None:
         torch.manual_seed(seed)
-    return conditional_attention(*inputs, layout, keeping(kept), own, dropout, kernel)
+    return attended(*inputs, layout, keeping(kept), own, dropout, kernel)
 
 
 @settings(max_examples=10)
