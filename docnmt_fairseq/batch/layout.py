@@ -203,15 +203,13 @@ class DocumentLayout:
 
     @property
     def target_tokens(self) -> Ragged:
-        """Target tokens in decoded sentences; ``ValueError`` without targets."""
-        if self.targets is None:
-            raise ValueError("the batch has no targets")
+        """Target tokens in decoded sentences of a batch with targets."""
+        assert self.targets is not None
         return self.targets
 
     def extra_lengths_of(self, number: int) -> np.ndarray:
-        """Returns the number of items of an extra source for each decoded sentence, [S]; ``ValueError`` without it."""
-        if self.extra_lengths is None or number >= len(self.extra_lengths):
-            raise ValueError(f"the batch lacks extra source {number}")
+        """Returns the number of items of an extra source for each decoded sentence, [S]."""
+        assert self.extra_lengths is not None
         return self.extra_lengths[number]
 
     @property
@@ -239,8 +237,7 @@ class DocumentLayout:
         packed = self.decoded_tokens.pack(src_tokens)
         if self.decoded is None:
             return packed
-        if self.context_tokens is None:
-            raise ValueError("the batch has context-only sentences, but not their tokens")
+        assert self.context_tokens is not None
         return torch.cat([packed, self.context_tokens]).index_select(0, self.plan(DecodedTokens())[1])
 
     def keep_decoded(self, packed: Tensor) -> Tensor:

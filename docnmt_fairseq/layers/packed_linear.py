@@ -31,7 +31,7 @@ def int8_rows(weight: Tensor) -> Tuple[Tensor, Tensor]:
 
 
 def rounded(weight: Tensor, precision: str) -> Tensor:
-    """What a weight [n, w] of float32 is in a precision of ``PRECISIONS``, in float32."""
+    """Returns a weight [n, w] of float32 rounded to a precision of ``PRECISIONS``, in float32."""
     if precision == INT8:
         integers, scales = int8_rows(weight)
         return integers.float() * scales[:, None]

@@ -166,7 +166,7 @@ def selection_divergence(
 
 
 class _Divergence(torch.autograd.Function):
-    """See :func:`selection_divergence`."""
+    """Autograd function of :func:`selection_divergence`."""
 
     @staticmethod
     def forward(

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from docnmt_fairseq.context.conditional.kernels import KERNELS, base, kernel_for
+from docnmt_fairseq.context.conditional.kernels import KERNELS, kernel_for
 from docnmt_fairseq.context.conditional.kernels.triton import plans
 from docnmt_fairseq.errors import InputError
 
@@ -58,6 +58,4 @@ def test_gpus_before_ampere_use_pytorch(monkeypatch):
     for capability, serves in (((7, 5), False), ((8, 0), True), ((9, 0), True), ((10, 0), True)):
         monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device, found=capability: found)
         assert KERNELS["triton"]().serves(torch.device("cuda"), torch.float16) == serves
-        preferred = [name for name in base.PREFERENCE["cuda"]
-                     if KERNELS[name]().preferred(torch.device("cuda"), torch.float16)]  # fmt: skip
-        assert preferred[0] == ("triton" if serves else "torch")
+        assert KERNELS["triton"]().preferred(torch.device("cuda"), torch.float16) == serves

@@ -80,7 +80,7 @@ class TritonKernel(SelectionKernel):
 
 @dataclass(frozen=True)
 class FallbackPlans(PlanKey[bool]):
-    """Whether t exceeds the programs' limit; the plans of kernel ``torch`` are made in that case."""
+    """True if t exceeds the limit of the programs; the plans of kernel ``torch`` are then made in advance."""
 
     selection: SelectionKey  # see ``SelectionKernel.plans``
     keeps_own: bool = False
