@@ -1,6 +1,5 @@
 """Context mechanism ``memory``: contextual associated memory network ([M] sec. 4)."""
 
-import logging
 from dataclasses import dataclass, replace
 from typing import Any, Iterator, List, Optional, Tuple
 
@@ -27,8 +26,6 @@ QUERIES = Choices(("sub-layer", "attention"))
 CONTEXT_RNNS = {"gru": nn.GRU, "lstm": nn.LSTM}
 CONVOLUTION = "ca-cnn"  # instead of an RNN
 CONTEXT_ENCODERS = Choices((*CONTEXT_RNNS, CONVOLUTION))
-
-logger = logging.getLogger(__name__)
 
 
 def context_encoder(name: str, embed_dim: int) -> nn.Module:
@@ -153,7 +150,6 @@ class MemoryNetwork(SelectedContext):
         joined = options.memory_combination == "concatenate" and self.contexts > 1
         attends = not options.memory_without_attention
         self.dropout = layer.dropout
-        self.warned = False
         self.asks_attention = options.memory_query == "attention"
         self.rnn = None if options.memory_without_rnn else context_encoder(options.memory_rnn, d)
         reads = isinstance(self.rnn, nn.RNNBase)
@@ -161,6 +157,11 @@ class MemoryNetwork(SelectedContext):
         self.context_attention = MultiHeadAttention(d, layer.heads, layer.dropout) if attends else None
         self.break_symbol = nn.Parameter(torch.randn(1, d)) if joined else None  # '####' of eq. 18
         self.feed_forward = FeedForwardSubLayer(layer)
+
+    @classmethod
+    def remarks(cls, options: "MemoryNetwork.Options") -> Iterator[str]:
+        if options.memory_scope == "batch":
+            yield "--memory-scope batch: applies in training only; otherwise the scope is a token's own sentence"
 
     def forward(self, x: Tensor, layout: DocumentLayout, *embeddings: Tensor) -> Tensor:
         plan = self.plan(layout)
@@ -191,22 +192,19 @@ class MemoryNetwork(SelectedContext):
         step_by_step = PackedSequence(states.index_select(0, plan.steps.items), plan.steps.batch_sizes)
         return self.rnn(step_by_step)[0].data.index_select(0, plan.steps.places)
 
+    @property
+    def current_key(self) -> MemoryKey:
+        """Key of the memory; other sentences of the batch are seen in training only."""
+        own_only = self.key.scope == "batch" and not self.training
+        return replace(self.key, scope="own") if own_only else self.key
+
     def plan(self, layout: DocumentLayout) -> MemoryPlan:
         """Returns the plan of the sequences of a batch."""
-        key = self.key
-        if key.scope == "batch" and not self.training:
-            key = replace(key, scope="own")
-            if not self.warned:
-                self.warned = True
-                logger.warning(
-                    "--memory-scope batch applies in training only; otherwise the scope is a token's own sentence"
-                )
-        return layout.plan(key)
+        return layout.plan(self.current_key)
 
     def plans(self) -> Iterator[PlanKey[Any]]:
         yield from super().plans()
-        own_only = self.key.scope == "batch" and not self.training
-        yield replace(self.key, scope="own") if own_only else self.key
+        yield self.current_key
 
     def has_context(self, layout: DocumentLayout) -> Optional[Tensor]:
         return self.plan(layout).has_context
