@@ -75,7 +75,7 @@ def test_the_commands_of_a_page_run_one_after_another(page, corpora, shared, tmp
                 done = shell.run(block.text, folder)
                 assert done.returncode == 0, f"{block}\n{block.text}\n{done.stdout[-3000:]}"
         if copied:  # what the page adds keeps the contracts that all of its kind are held to
-            contracts = "tests/context/test_mechanisms.py tests/layers/test_capture.py tests/report/test_views.py"
+            contracts = "tests/context/test_contract.py tests/report/test_views.py"
             contracts += " tests/evaluation/test_metrics.py"
             chosen = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", "fading or length-ratio"]
             command = [sys.executable, *chosen, *contracts.split()]
