@@ -42,7 +42,7 @@ def averages(logs):
         ("transformer", True, []),
     ],
 )
-def test_loss_gradient_and_accuracy_are_fairseqs(data_bin, arch, training, extra):
+def test_loss_gradient_and_accuracy_equal_fairseq(data_bin, arch, training, extra):
     options = [*(STRONG if arch == "document_transformer" else []), *extra]
     results = []
     for name in (NAME, "label_smoothed_cross_entropy"):
@@ -69,7 +69,7 @@ def test_a_model_without_logits_is_refused(data_bin, tmp_path):
 
 
 @pytest.mark.parametrize(("extra", "training"), [([], True), (["--max-document-sentences", "2"], False)])
-def test_sums_by_place_are_those_of_a_loop_over_sentences(data_bin, extra, training):
+def test_sums_by_place_equal_the_reference(data_bin, extra, training):
     model, criterion, sample = built(data_bin, *STRONG, *extra)
     _, _, log = criterion(model.train(training), sample)
     scores = model.eval().get_normalized_probs(model(**sample["net_input"]), log_probs=True)
@@ -85,7 +85,7 @@ def test_sums_by_place_are_those_of_a_loop_over_sentences(data_bin, extra, train
     assert float(log["first_nll_loss"] + log["later_nll_loss"]) == pytest.approx(float(log["nll_loss"]), rel=1e-5)
 
 
-def test_a_prefix_can_be_left_out_of_padded_targets(data_bin):
+def test_ignore_prefix_size(data_bin):
     found = []
     for name in (NAME, "label_smoothed_cross_entropy"):
         options = ["--ignore-prefix-size", "1", "--criterion", name, "--optimizer", "adam"]
@@ -164,13 +164,13 @@ def test_mean_chi_of_every_layer_is_logged_in_validation(data_bin, options):
     assert not any("chi" in key for key in criterion(model.train(), whole)[2])
 
 
-def test_the_chi_of_a_batch_that_has_none_is_logged_from_the_device_of_the_model(data_bin):
+def test_chi_of_layers_without_input(data_bin):
     model, _, _ = built(data_bin, *CHI["context"])  # a batch of single sentences brings no context
     sums = chi_by_layer(model.to("meta"), Capture())
     assert {total.device.type for name, total in sums.items() if name.endswith(CHI_SUM)} == {"meta"}
 
 
-def test_what_has_no_context_to_hide(data_bin):
+def test_cxmi_needs_context(data_bin):
     for task, arch in (("document_translation", "transformer"), ("concatenated_translation", "transformer")):
         model, criterion, sample = built(data_bin, "--report-cxmi", task=task, arch=arch)
         sample["net_input"].pop("layout", None)

@@ -20,7 +20,7 @@ def stock(logits, target, smoothing):
 
 
 @pytest.mark.parametrize(("smoothing", "chunk"), [(0.0, 1), (0.1, 28), (0.5, 10**6)])  # one row, four, all
-def test_loss_and_gradient_are_those_of_fairseq(smoothing, chunk, monkeypatch):
+def test_loss_and_gradient_equal_fairseq(smoothing, chunk, monkeypatch):
     monkeypatch.setattr(document_label_smoothed_cross_entropy, "CHUNK", chunk)
     logits, target, weights = made()
     found, expected = label_smoothed_nll(logits, target, smoothing), stock(logits, target, smoothing)
@@ -43,7 +43,7 @@ def test_half_types_are_summed_in_float32():
     torch.testing.assert_close(logits.grad.double(), exact.grad, atol=1e-5, rtol=2**-8)
 
 
-def test_no_token_at_all():
+def test_no_tokens():
     logits = torch.zeros(0, 4, requires_grad=True)
     loss, nll = label_smoothed_nll(logits, torch.zeros(0, dtype=torch.long), 0.1)
     loss.sum().backward()

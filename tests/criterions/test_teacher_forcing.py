@@ -26,7 +26,7 @@ def averages(logs):
     return {name: float(value) for name, value in aggregated.get_smoothed_values().items()}
 
 
-def test_accuracy_and_bleu_are_those_of_loops_over_tokens(data_bin):
+def test_accuracy_and_bleu_equal_the_reference(data_bin):
     model, criterion, _, task = built(data_bin)
     logs, hits, tokens, best, references = [], {2: 0, 10: 0}, 0, [], []
     dataset = task.dataset("test")
@@ -56,7 +56,7 @@ def test_accuracy_and_bleu_are_those_of_loops_over_tokens(data_bin):
     assert logged["forced_bleu"] == pytest.approx(expected, abs=0.01) and expected > 0
 
 
-def test_bleu_is_of_words_alone_over_all_batches(data_bin):
+def test_forced_bleu_over_batches(data_bin):
     *_, task = built(data_bin)
     eos, pad, generator = 2, 1, torch.Generator().manual_seed(0)
     logs, best, references = [], [], []
@@ -77,7 +77,7 @@ def test_bleu_is_of_words_alone_over_all_batches(data_bin):
     assert averages([{**base, **log} for log in logs])["forced_bleu"] == pytest.approx(expected, abs=0.01)
 
 
-def test_in_training_there_is_accuracy_alone(data_bin):
+def test_training_logs_accuracy_only(data_bin):
     model, criterion, sample, _ = built(data_bin)
     _, _, log = criterion(model.train(), sample)
     assert {"top2_accuracy", "top10_accuracy"} <= averages([log]).keys()

@@ -38,7 +38,7 @@ def test_chunks_are_even_in_weights_within_the_limits():
     assert chunk_documents(documents, tokens, ChunkLimits(8, 0), weights).start.tolist() == [0, 6]
 
 
-def test_token_limits_leave_no_small_rest():
+def test_chunks_have_similar_sizes():
     documents, tokens = flatten([[33] * 127])
     chunks = chunk_documents(documents, tokens, ChunkLimits(128, 4096))
     assert len(chunks) == 2 and abs((chunks.end - chunks.start)[0] - 63.5) < 2
@@ -47,7 +47,7 @@ def test_token_limits_leave_no_small_rest():
 
 
 @given(corpora, st.integers(1, 8), st.integers(1, 60))
-def test_no_cut_needs_fewer_chunks(corpus, max_sentences, max_tokens):
+def test_the_number_of_chunks_is_minimal(corpus, max_sentences, max_tokens):
     documents, tokens = flatten(corpus)
     fewest = 0
     for first, last in pairwise(documents):

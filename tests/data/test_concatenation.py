@@ -25,7 +25,7 @@ def words_of(dictionary, tokens):
 @pytest.mark.parametrize(
     ("source", "target", "symbol", "split"), [(2, 1, "<brk>", "test"), (3, 2, "<p>", "test"), (9, 9, "<brk>", "train")]
 )
-def test_samples_are_those_of_the_loop(data_bin, source, target, symbol, split):
+def test_samples_equal_the_reference(data_bin, source, target, symbol, split):
     options = ["--concatenate-source", str(source), "--concatenate-target", str(target), "--break-symbol", symbol]
     task, dataset = dataset_of(data_bin, *options, split=split)
     lines = text_of(split)
@@ -40,7 +40,7 @@ def test_samples_are_those_of_the_loop(data_bin, source, target, symbol, split):
 
 
 @pytest.mark.parametrize("longest", [3, 7, 12])
-def test_long_windows_lose_their_furthest_sentences(data_bin, longest):
+def test_long_windows_lose_their_first_sentences(data_bin, longest):
     task, dataset = dataset_of(data_bin, "--concatenate-source", "4", "--max-source-positions", str(longest))
     expected = windows(text_of("test")[0], 4, "<brk>", longest)
     for number in range(len(dataset)):
@@ -53,7 +53,7 @@ def test_long_windows_lose_their_furthest_sentences(data_bin, longest):
     assert whole.sizes.tolist() == dataset.sizes.tolist()
 
 
-def test_the_source_window_never_depends_on_the_target(data_bin):
+def test_source_windows_do_not_depend_on_targets(data_bin):
     options = ["--concatenate-source", "3", "--concatenate-target", "3"]
     _, short = dataset_of(data_bin, *options, "--max-target-positions", "5")
     _, free = dataset_of(data_bin, *options)
@@ -65,7 +65,7 @@ def test_the_source_window_never_depends_on_the_target(data_bin):
 
 
 @given(st.lists(st.integers(1, 6), min_size=1, max_size=5), st.integers(0, 7), st.integers(1, 40), st.data())
-def test_nothing_of_another_document_is_in_a_window(documents, most, longest, data):
+def test_windows_stay_in_their_document(documents, most, longest, data):
     tokens = np.array(data.draw(st.lists(st.integers(1, 9), min_size=sum(documents), max_size=sum(documents))))
     starts = np.concatenate([[0], np.cumsum(documents)])
     counts = context_counts(starts, tokens, most, longest)
@@ -78,7 +78,7 @@ def test_nothing_of_another_document_is_in_a_window(documents, most, longest, da
         assert count == max(fits, default=0)
 
 
-def test_a_window_of_one_sentence_is_the_stock_tasks_sample(data_bin):
+def test_windows_of_one_sentence_equal_fairseq(data_bin):
     _, dataset = dataset_of(data_bin, "--concatenate-source", "1")
     _, stock, _ = toy.build(data_bin, task="translation", arch="transformer")
     stock.load_dataset("test")
@@ -95,14 +95,14 @@ def test_a_window_of_one_sentence_is_the_stock_tasks_sample(data_bin):
         assert torch.equal(ours["net_input"][name], theirs["net_input"][name])
 
 
-def test_batches_hold_every_sentence_once(data_bin):
+def test_batches_contain_every_sentence_once(data_bin):
     _, dataset = dataset_of(data_bin, split="train")
     batches = dataset.batch_by_size(dataset.ordered_indices(), max_tokens=50, required_batch_size_multiple=8)
     assert sorted(np.concatenate(batches)) == list(range(len(dataset)))
 
 
 @pytest.mark.parametrize("penalty", [1.0, 0.6, None])
-def test_the_last_sentence_keeps_its_own_scores(penalty):
+def test_scores_of_the_last_sentence(penalty):
     scores = torch.tensor([-0.5, -1.0, -0.25, -2.0, -0.125])
     attention = torch.arange(10.0).view(2, 5)
     hypothesis = {"tokens": torch.tensor([5, 9, 6, 9, 2]), "positional_scores": scores, "score": scores.sum()}

@@ -41,7 +41,7 @@ def of_rows(source):
     return torch.as_tensor(source.values).split(source.lengths.tolist())
 
 
-def test_specs_are_read_and_refused():
+def test_specifications():
     assert [str(spec) for spec in parse_specs("previous, next:3,text:mt,features:a.b")] == [
         "previous:1",
         "next:3",
@@ -54,7 +54,7 @@ def test_specs_are_read_and_refused():
             parse_specs(bad)
 
 
-def test_every_decoded_sentence_has_its_own_lines(extra_bin):
+def test_decoded_sentences_have_their_extra_sources(extra_bin):
     options = ["--max-document-sentences", "2", "--context-overlap", "1", "--context-overlap-after", "1"]
     task, dataset = load(extra_bin, *options)
     (batch,) = [dataset.collater([dataset[number] for number in range(len(dataset))])]
@@ -70,7 +70,7 @@ def test_every_decoded_sentence_has_its_own_lines(extra_bin):
         assert len(features) == len(lines[line].split())
 
 
-def test_the_sentences_own_sources_stay_when_context_is_hidden(extra_bin):
+def test_extra_sources_without_context(extra_bin):
     _, dataset = load(extra_bin, "--context", "none")
     batch = dataset.collater([dataset[0]])
     assert set(batch["net_input"]["layout"].sentences.lengths) == {1}
@@ -80,7 +80,7 @@ def test_the_sentences_own_sources_stay_when_context_is_hidden(extra_bin):
     ]
 
 
-def test_batches_cost_what_extra_sources_hold(extra_bin):
+def test_extra_sources_count_in_batch_sizes(extra_bin):
     _, dataset = load(extra_bin)
     sentences = [line.split() for line in source_lines("test")[:5] if is_sentence(line)]
     source, target, text, image = dataset._costs()[0]
@@ -100,7 +100,7 @@ def test_combined_and_upsampled_splits(own_bin):
     assert image.lengths.tolist() == [len(line.split()) for line in lines]
 
 
-def test_a_data_bin_of_the_other_direction_serves(extra_bin, own_bin):
+def test_data_bins_of_the_other_direction(extra_bin, own_bin):
     for path in list(own_bin.glob("*.src-tgt.*")):
         path.rename(path.with_name(path.name.replace(".src-tgt.", ".tgt-src.")))
     batches = []
@@ -112,7 +112,7 @@ def test_a_data_bin_of_the_other_direction_serves(extra_bin, own_bin):
         assert torch.equal(found.values, expected.values) and (found.lengths == expected.lengths).all()
 
 
-def test_several_data_bins_are_taken_in_turn(extra_bin, own_bin):
+def test_one_data_bin_per_epoch(extra_bin, own_bin):
     image = np.load(own_bin / "train.image.npz")
     np.savez(own_bin / "train.image.npz", values=image["values"] + 100, offsets=image["offsets"])
     _, task, _ = toy.build(f"{extra_bin}:{own_bin}", "--extra-sources", ALL)
@@ -148,7 +148,7 @@ def test_missing_files_are_named(own_bin):
             load(own_bin)
 
 
-def test_widths_must_agree_between_splits(own_bin):
+def test_widths_must_be_equal_in_all_splits(own_bin):
     np.save(own_bin.parent / "test.image.npy", np.zeros((11, 4)))
     with pytest.raises(InputError, match="several: "):
         load(own_bin)
@@ -161,7 +161,7 @@ MARKS = Marks(np.array([False, False, False, True]), np.array([False, True, Fals
 
 
 @pytest.mark.parametrize(("shape", "dtype"), [((4, 3), "float16"), ((2, 3), "float64"), ((2, 5, 3), "int32")])
-def test_a_row_or_a_matrix_a_line_or_a_sentence(tmp_path, shape, dtype):
+def test_features_of_lines_or_sentences(tmp_path, shape, dtype):
     values = np.arange(np.prod(shape)).reshape(shape).astype(dtype)
     np.save(tmp_path / "train.f.npy", values)
     lines = FeatureLines(FeatureFile(tmp_path / "train.f.npy"), MARKS)
@@ -174,7 +174,7 @@ def test_a_row_or_a_matrix_a_line_or_a_sentence(tmp_path, shape, dtype):
 
 @pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
 @pytest.mark.parametrize("order", ["C", "F"])
-def test_any_number_of_rows_a_line(tmp_path, save, order):
+def test_variable_numbers_of_rows(tmp_path, save, order):
     values = np.asarray(np.random.default_rng(1).normal(size=(5, 3)), order=order)
     save(tmp_path / "train.f.npz", values=values, offsets=np.array([0, 5, 5]))
     file = FeatureFile(tmp_path / "train.f.npz")

@@ -44,7 +44,7 @@ def by_layers(weights, x):
     return x
 
 
-def test_features_are_the_last_convolution_of_the_middle_of_every_image(folder):
+def test_features_equal_the_layers_of_vgg16(folder):
     assert run(folder, "--batch-size", "2") == 0
     found = np.load(folder / "train.image.npy")
     assert found.shape == (3, 196, 512) and np.array_equal(found[0], found[2])
@@ -57,7 +57,7 @@ def test_features_are_the_last_convolution_of_the_middle_of_every_image(folder):
         assert not np.allclose(found[1], other, **precision)
 
 
-def test_an_image_is_scaled_cut_and_normalised(tmp_path):
+def test_images_are_scaled_cropped_and_normalised(tmp_path):
     image = np.zeros((512, 1024, 3), dtype=np.uint8)
     image[:, 512:] = 255
     Image.fromarray(image).save(tmp_path / "halves.png")
@@ -76,7 +76,7 @@ def test_an_image_is_scaled_cut_and_normalised(tmp_path):
         ({"vgg16.pth": b"hello\n"}, "not VGG-16's as torchvision saves them"),
     ],
 )
-def test_bad_input_is_one_line_and_leaves_nothing(folder, tmp_path, capsys, broken, message):
+def test_bad_input_is_refused(folder, tmp_path, capsys, broken, message):
     for name in ("a.png", "b.jpg", "list.txt", "vgg16.pth"):
         (tmp_path / name).write_bytes(broken.get(name) if name in broken else (folder / name).read_bytes())
     assert run(tmp_path) == 2

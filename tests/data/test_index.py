@@ -44,7 +44,7 @@ def test_empty_lines_may_repeat_and_the_last_may_lack(lines):
     assert index_of(lines).documents.tolist() == [0, 1, 2]
 
 
-def test_one_word_sentences_are_not_paragraph_marks():
+def test_one_word_sentences_are_not_boundaries():
     assert index_of(["a", "b", "<p>", "c", ""]).items.tolist() == [0, 1, 3]
 
 
@@ -52,7 +52,7 @@ paragraphs = st.lists(st.tuples(st.integers(0, 4), st.lists(st.integers(1, 4), m
 
 
 @given(st.lists(paragraphs, max_size=5))
-def test_any_documents_come_back(documents):
+def test_documents_are_restored(documents):
     """documents > (levels that end before, sentence lengths) of paragraphs; 0: one, as for most"""
     lines, expected = [], []
     for document in documents:
@@ -82,7 +82,7 @@ def test_any_documents_come_back(documents):
         assert index.unit_positions(len(index) - 1, first, end).tolist() == whole[:, first - start :].tolist()
 
 
-def test_of_marks_one_after_another_in_typed_text_the_highest_counts():
+def test_of_consecutive_boundaries_the_highest_counts():
     for marks in (["<p> <p>", "<p>"], ["<p>", "<p> <p>"]):
         index = index_of(["a", *marks, "b", "<p>", "c"], strict=False)
         assert index.paragraphs.tolist() == [0, 1, 2] and index.levels.tolist() == [2, 2, 1]
@@ -92,7 +92,7 @@ def test_of_marks_one_after_another_in_typed_text_the_highest_counts():
     ("lines", "line"),
     [(["<p>", "a", ""], 1), (["a", "", "<p>", "b"], 3), (["a", "<p>", "<p>"], 3), (["a", "<p>", "<p> <p>"], 3)],
 )
-def test_a_misplaced_paragraph_mark_is_named(lines, line):
+def test_misplaced_boundaries_are_refused(lines, line):
     with pytest.raises(InputError, match=f"corpus: line {line}: <p>"):
         index_of(lines)
 
@@ -107,25 +107,25 @@ def test_a_misplaced_paragraph_mark_is_named(lines, line):
         (["x", "y"], "4 source lines, 2 target lines"),
     ],
 )
-def test_unequal_marks_are_named(target, message):
+def test_different_boundaries_are_refused(target, message):
     source = Lines(["a", "b", "c", ""])
     with pytest.raises(InputError, match=message):
         read_index(source, Lines(target), (P, P), "corpus", "document")
 
 
-def test_a_corpus_without_marks_is_one_document_with_a_warning(caplog):
+def test_a_corpus_without_boundaries_is_one_document(caplog):
     assert len(index_of(["a", "b", "c"])) == 1
     assert "no empty line" in caplog.text
 
 
-def test_a_document_a_line_only_if_asked_for(caplog):
+def test_one_document_per_line(caplog):
     assert len(index_of(["a", "b", "c"], unmarked="line")) == 3
     assert len(index_of(["a", "b", "", "c"], unmarked="line")) == 2
     assert not caplog.text
 
 
 @pytest.mark.parametrize(("unmarked", "documents"), [("line", [0, 2, 4, 5, 6]), ("document", [0, 2, 4, 6])])
-def test_every_file_is_judged_by_itself(unmarked, documents, caplog):
+def test_unmarked_files_of_a_combined_corpus(unmarked, documents, caplog):
     index = index_of(["a", "b", "", "c", "d", "e", "f"], unmarked=unmarked, parts=[0, 5])
     assert index.documents.tolist() == documents
     assert ("2 in such files" in caplog.text) == (unmarked == "document")
@@ -142,7 +142,7 @@ def test_tokens_are_read_from_the_memory_map(data_bin):
     assert tokens_at(dataset, numbers, 1).tolist() == [int(dataset[int(number)][1]) for number in numbers]
 
 
-def test_no_document_goes_on_into_another_file():
+def test_documents_end_with_their_file():
     assert index_of(["a", "b", "c", "d", ""], parts=[0, 2]).documents.tolist() == [0, 2, 4]
     combined = SimpleNamespace(real_sizes=[3, 2], cumulative_sizes=[6, 8])  # the first twice
     assert part_starts(combined) == [0, 3, 6] and part_starts(Lines(["a"])) == []

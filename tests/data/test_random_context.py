@@ -22,13 +22,13 @@ def drawn(sentences, line, epoch=0):
     return [tokens.tolist() for tokens in sentences.drawn(torch.tensor([*line, EOS]), epoch)]
 
 
-def test_every_sentence_of_the_training_set_is_drawn_and_nothing_else():
+def test_only_sentences_are_drawn():
     lines = [[4, 5], [P], [6], [], [7, 8, 4], []]
     seen = {tuple(tokens) for word in range(60) for tokens in drawn(sentences_of(lines), [word])}
     assert seen == {(4, 5, EOS), (6, EOS), (7, 8, 4, EOS)}
 
 
-def test_sentences_that_are_too_long_for_the_model_are_not_drawn():
+def test_too_long_sentences_are_not_drawn():
     lines = LinesInMemory([torch.tensor([*line, EOS]) for line in ([4, 5], [6, 7, 8, 9], [10])])
     seen = {tuple(tokens) for word in range(40) for tokens in drawn(TrainingSentences(lines, P, 2, 1, 3), [word])}
     assert seen == {(4, 5, EOS), (10, EOS)}
@@ -36,7 +36,7 @@ def test_sentences_that_are_too_long_for_the_model_are_not_drawn():
         TrainingSentences(lines, P, 2, 1, 1)
 
 
-def test_a_draw_is_of_the_sentence_the_seed_and_the_epoch():
+def test_draws_depend_on_sentence_seed_and_epoch():
     lines = [[word] for word in range(10, 60)]
     one = drawn(sentences_of(lines), [4, 5])
     assert one == drawn(sentences_of(lines), [4, 5]) and len(one) == 2
@@ -63,7 +63,7 @@ def contexts(dataset, numbers):
     return layout, found
 
 
-def test_batches_bring_sentences_of_the_training_set_along(data_bin):
+def test_batches_contain_drawn_sentences(data_bin):
     task, dataset = dataset_of(data_bin, "test")
     layout, found = contexts(dataset, [0, 1, 2])
     task.load_dataset("train")
@@ -77,7 +77,7 @@ def test_batches_bring_sentences_of_the_training_set_along(data_bin):
     assert alone == found  # whatever the batch
 
 
-def test_in_training_they_are_drawn_anew_every_epoch(data_bin):
+def test_training_draws_differ_between_epochs(data_bin):
     _, dataset = dataset_of(data_bin, "train")
     _, other = dataset_of(data_bin, "test")
     found, unchanged = [], []
@@ -91,13 +91,13 @@ def test_in_training_they_are_drawn_anew_every_epoch(data_bin):
 
 
 @pytest.mark.parametrize("options", [["--context", "none"], ["--context-dropout", "1"]], ids=" ".join)
-def test_hidden_context_has_none_of_it(data_bin, options):
+def test_hidden_context_has_no_drawn_sentences(data_bin, options):
     _, dataset = dataset_of(data_bin, "train", *options)
     layout = dataset.collater([dataset[0], dataset[1]])["net_input"]["layout"]
     assert layout.decoded is None and (layout.drawn < 0).all() and {*layout.sentences.lengths.tolist()} == {1}
 
 
-def test_translations_do_not_depend_on_limits_of_the_command_line(data_bin, tmp_path):
+def test_translations_do_not_depend_on_position_limits(data_bin, tmp_path):
     short = ["--max-source-positions", "4", "--max-target-positions", "4"]
     options = [*MODEL, "--context-init", "xavier", *short, "--max-update", "20"]
     trained = toy.train(data_bin, tmp_path, *options)

@@ -56,7 +56,7 @@ def corpora(tmp_path_factory) -> Path:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("page", RUN, ids=lambda page: str(page.relative_to(ROOT)))
-def test_the_commands_of_a_page_run_one_after_another(page, corpora, shared, tmp_path):
+def test_commands_of_a_page_run(page, corpora, shared, tmp_path):
     folder = tmp_path / "work"
     shutil.copytree(corpora, folder)
     copied = page == EXTENDING

@@ -36,7 +36,7 @@ OTHERS |= {
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_links_to_files_lead_somewhere(page):
+def test_links_to_files(page):
     broken = [link for link, _ in LINK.findall(page.read_text(encoding="utf-8"))
               if "://" not in link and not (page.parent / link).exists()]  # fmt: skip
     assert broken == []
@@ -55,7 +55,7 @@ def headings_of(page):
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_links_to_headings_lead_somewhere(page):
+def test_links_to_headings(page):
     text, broken = page.read_text(encoding="utf-8"), []
     for link, anchor in re.findall(r"\]\(([^)#\s]*)#([^)\s]+)\)", text):
         target = page.parent / link if link else page
@@ -66,7 +66,7 @@ def test_links_to_headings_lead_somewhere(page):
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_rows_of_tables_have_the_cells_of_their_header(page):
+def test_rows_of_tables(page):
     text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
     for rows in re.findall(r"(?:^\|.*\n)+", text, re.M):
         cells = [len(re.findall(r"(?<!\\)\|", row)) for row in rows.splitlines()]
@@ -121,13 +121,13 @@ def flags():
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_options_that_pages_name_exist(page, flags):
+def test_named_options_exist(page, flags):
     text = page.read_text(encoding="utf-8").replace("nproc_per_node", "nproc-per-node")
     own = {name.replace("_", "-") for name in re.findall(r"^ +(\w+): \w+ = option\(", text, re.MULTILINE)}
     assert set(FLAG.findall(text)) - flags - own == set()
 
 
-def test_the_page_of_options_has_all_of_them():
+def test_the_page_of_options_is_complete():
     import docnmt_fairseq
 
     docnmt_fairseq.register()
@@ -155,7 +155,7 @@ def test_the_page_of_options_has_all_of_them():
     assert len(told) > 90 and set(told) == wanted | own
 
 
-def test_a_table_says_type_default_names_and_owners():
+def test_option_tables():
     from option_tables import filled
 
     table = filled("<!-- options of: docnmt_fairseq.context.base.CONTEXT_MECHANISMS -->").splitlines()

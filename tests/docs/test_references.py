@@ -47,11 +47,11 @@ def test_the_references_have_entries():
     ("``[L]`` J. Libovický", ({"L"}, set())),
     ("[S] sentences, [M] tokens", (set(), set())),
 ])  # fmt: skip
-def test_citations_are_seen(text, found):
+def test_citations_are_found(text, found):
     assert cited(text) == found
 
 
-def test_every_source_that_is_cited_is_there():
+def test_cited_sources_are_listed():
     keys, authors = set(), set()
     for path in [*SOURCES, *PAGES]:
         found = cited(path.read_text(encoding="utf-8")) if path != REFERENCES else (set(), set())

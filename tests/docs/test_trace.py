@@ -39,14 +39,14 @@ def walk(tmp_path_factory):
     return names
 
 
-def test_every_expression_of_the_page_has_the_shape_that_it_says(walk):
+def test_shapes_of_expressions(walk):
     rows = list(tables(PAGE, *HEADER))
     assert len(rows) > 30
     told = {row[0]: row[1] for row in rows}
     assert {text: shape(eval(text.strip("`"), walk)) for text in told} == told
 
 
-def test_the_numbers_that_the_page_lists_are_these(walk):
+def test_listed_numbers(walk):
     listed = {}
     for text, size, meaning in tables(PAGE, *HEADER):
         numbers = re.search(r": ((?:\*{0,2}\d+\*{0,2} ){1,}\*{0,2}\d+\*{0,2})(?=[;,]|$)", f"{meaning}")
@@ -58,7 +58,7 @@ def test_the_numbers_that_the_page_lists_are_these(walk):
     }
 
 
-def test_the_page_names_files_that_exist():
+def test_named_files_exist():
     package = DOCS.parent / "docnmt_fairseq"
     named = set(re.findall(r"`([a-z_]+(?:/[a-z_]+)+\.py)`", PAGE.read_text(encoding="utf-8")))
     assert len(named) > 15
@@ -93,7 +93,7 @@ def files_on_the_way(walk, *options_):
     return found
 
 
-def test_the_files_on_the_way_are_those_that_the_page_lists(walk):
+def test_files_on_the_way(walk):
     sentence_level = files_on_the_way(walk, "--arch", "document_transformer_tiny")
     of_conditional = ["--arch", "document_transformer_conditional_tiny", "--context-top-t", "2"]
     conditional = files_on_the_way(walk, *of_conditional, "--context-kernel", "torch")

@@ -31,7 +31,7 @@ def steps(optimizer, parameters, count, start=0):
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16], ids=str)
-def test_the_steps_are_fairseqs(dtype):
+def test_updates_equal_fairseq(dtype):
     ours, theirs = weights(dtype), weights(dtype)
     steps(MixedAdamW(ours, **SETTING), ours, 20)
     steps(Adam(theirs, **SETTING), theirs, 20)
@@ -42,7 +42,7 @@ def test_the_steps_are_fairseqs(dtype):
         assert not torch.allclose(one, start, **precision)
 
 
-def test_half_types_are_gone_through_in_chunks(monkeypatch):
+def test_half_types_are_updated_in_chunks(monkeypatch):
     at_once = steps(MixedAdamW(whole := weights(torch.bfloat16), **SETTING), whole, 5)
     monkeypatch.setattr(fused_adamw, "CHUNK", 4)
     in_parts = steps(MixedAdamW(parts := weights(torch.bfloat16), **SETTING), parts, 5)
@@ -50,13 +50,13 @@ def test_half_types_are_gone_through_in_chunks(monkeypatch):
 
 
 @pytest.mark.parametrize("betas", ["0.9", "(0.9, 1.0)", "(a, b)", (0.9, 0.98, 0.99), 0.9], ids=repr)
-def test_bad_betas_are_named(betas):
+def test_bad_betas_are_refused(betas):
     with pytest.raises(InputError, match="--adam-betas"):
         FusedAdamW(FusedAdamWConfig(adam_betas=betas, lr=[0.1]), weights(torch.float32))
 
 
 @pytest.mark.parametrize("precision", [[], ["--memory-efficient-bf16"]], ids=str)
-def test_a_training_that_goes_on_is_the_same_to_the_bit(data_bin, tmp_path, precision):
+def test_resumed_training_equals_uninterrupted(data_bin, tmp_path, precision):
     options = [*FUSED[:-1], *precision, "--update-freq", "2", "--max-update"]
     whole = toy.train(data_bin, tmp_path / "whole", *options, "4")
     toy.train(data_bin, tmp_path / "parts", *options, "2")
@@ -64,7 +64,7 @@ def test_a_training_that_goes_on_is_the_same_to_the_bit(data_bin, tmp_path, prec
     toy.assert_same_state(whole, parts, atol=0, rtol=0)
 
 
-def test_a_training_learns_what_fairseqs_learns(data_bin, tmp_path):
+def test_training_equals_fairseq(data_bin, tmp_path):
     ours = toy.train(data_bin, tmp_path / "ours", *FUSED, "4")
     adam = ["--optimizer", "adam", *FUSED[2:]]
     theirs = toy.train(data_bin, tmp_path / "theirs", *adam, "4")

@@ -70,7 +70,7 @@ SEEING += [f"--attention-combination hierarchical --extra-sources {name}" for na
 
 
 @pytest.mark.parametrize("options", SEEING)
-def test_models_that_see_it_learn_it(of_source, tmp_path, options):
+def test_models_with_the_context_learn(of_source, tmp_path, options):
     assert accuracy(*of_source, tmp_path, options) > 0.9
 
 
@@ -78,7 +78,7 @@ def test_previous_translations_are_learned(of_target, tmp_path):
     assert accuracy(*of_target, tmp_path, "--target-context-attention han --context-sentences 1") > 0.9
 
 
-def test_other_models_do_not(of_source, of_target, tmp_path):
+def test_models_without_the_context_do_not(of_source, of_target, tmp_path):
     next_sentence = "--attention-combination hierarchical --extra-sources next"
     assert accuracy(*of_source, tmp_path / "next", next_sentence) < 0.6
     assert accuracy(*of_target, tmp_path / "target", "") < 0.6
