@@ -12,7 +12,6 @@ from docnmt_fairseq.corpus.files import packing_of
 from docnmt_fairseq.report.build import model_properties
 from docnmt_fairseq.serve import source_text
 from docnmt_fairseq.serve.limits import RequestError
-from docnmt_fairseq.serve.request_future import RequestFuture
 from docnmt_fairseq.serve.responses import (
     file_objects,
     inspection_objects,
@@ -23,7 +22,7 @@ from docnmt_fairseq.serve.responses import (
     translated_lines,
     unless_disconnected,
 )  # fmt: skip
-from docnmt_fairseq.serve.service import Service
+from docnmt_fairseq.serve.service import RequestFuture, Service
 from docnmt_fairseq.serve.source_text import SourceText
 from docnmt_fairseq.translate.formats import FORMATS, RUNNING, Reading
 from docnmt_fairseq.translate.formats.base import FormatLimits
@@ -124,7 +123,7 @@ def parse(kind: Type[Body], body: bytes) -> Body:
 
 
 def media_type(request: Request, *accepted: str) -> str:
-    """Returns the media type of a body; the first accepted one if there is none."""
+    """Returns the media type of a body; the first accepted one by default."""
     found = request.headers.get("content-type", accepted[0]).lower().partition(";")[0].strip()
     if found not in accepted:
         raise RequestError(415, f"Content-Type {found[:60]!r}: send {' or '.join(accepted)}")

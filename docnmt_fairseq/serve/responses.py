@@ -10,8 +10,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import StreamingResponse
 
 from docnmt_fairseq.serve.limits import RequestError
-from docnmt_fairseq.serve.request_future import RequestFuture
-from docnmt_fairseq.serve.service import Service
+from docnmt_fairseq.serve.service import RequestFuture, Service
 from docnmt_fairseq.serve.source_text import SourceText
 from docnmt_fairseq.translate.lines import TranslatedLine, Translation, translated_line
 
@@ -74,7 +73,7 @@ async def file_objects(service: Service, source: SourceText, future: RequestFutu
 async def inspection_objects(
     service: Service, source: SourceText, future: RequestFuture, html: bool
 ) -> AsyncIterator[Object]:
-    """Yields each sentence, then the attention of the text, or the reason why there is none."""
+    """Yields each sentence, then the attention of the text, or the reason why it is missing."""
     problem = service.inspection_problem(future.text)
     async for found in sentence_objects(source, future):
         if "done" in found and problem:

@@ -73,10 +73,10 @@ def _is_sentence(line: str) -> bool:
 
 
 def shuffled_order(owners: np.ndarray, seed: int) -> np.ndarray:
-    """Returns a permutation [sentences] that puts no sentence into its own document or with another one of it.
+    """Returns a permutation [sentences] that puts every sentence into another document, no two of one document together.
 
-    That is impossible for some sentences of a document with more sentences than there are documents; a warning counts
-    them.
+    Logs the number of sentences for which that is impossible: those of a document with more sentences than there are
+    documents.
 
     Args:
         owners: [sentences] document of each sentence, and of each place.
@@ -102,7 +102,7 @@ def shuffled_order(owners: np.ndarray, seed: int) -> np.ndarray:
 
 
 def _crowded(owners: np.ndarray, order: np.ndarray) -> np.ndarray:
-    """Returns the places with a sentence of their own document, or a second one of the same document."""
+    """Returns the places with a sentence of their own document, or a second sentence of one document."""
     documents = int(owners.max()) + 1
     pairs = owners * documents + owners[order]
     _, first = np.unique(pairs, return_index=True)
