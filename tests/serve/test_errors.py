@@ -200,8 +200,8 @@ def test_long_text_does_not_delay_short_ones(checkpoint, prepared):
 
 
 @pytest.mark.parametrize("name", [
-    "a long word in .txt", "no UTF-8 in .srt", "zeros in .vtt", "brackets in .html", "open square brackets in .md",
-    "an unfinished message", "an entity bomb", "a truncated archive", "fields without end", "a picture in .docx",
+    "a long word in .txt", "Latin-1 in .srt", "control characters in .vtt", "brackets in .html", "deep quotes",
+    "an unfinished message", "an entity bomb", "a truncated archive", "unfinished fields", "UTF-16 in .docx",
 ])  # fmt: skip
 def test_damaged_files(server, name):
     ending, content = content_of(name)

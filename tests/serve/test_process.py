@@ -34,15 +34,15 @@ def process(checkpoint, prepared, *options):
     environment = {**os.environ, "PYTHONPATH": os.getcwd(), "OMP_NUM_THREADS": "1"}
     serving = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True)
     try:
-        told = []
+        messages = []
         for line in serving.stderr:
-            told.append(line)
+            messages.append(line)
             ready = re.search(r"http://127\.0\.0\.1:(\d+)/ is ready", line)
             if ready:
                 yield serving, Client(int(ready[1]))
                 break
         else:
-            pytest.fail("".join(told))
+            pytest.fail("".join(messages))
     finally:
         serving.kill()
         serving.communicate()
@@ -75,20 +75,6 @@ def test_second_signal_stops_at_once(checkpoint, prepared):
         serving.send_signal(signal.SIGINT)
         assert serving.wait(timeout=20) == 0
         connection.close()
-
-
-@pytest.mark.slow
-def test_incomplete_request_is_answered_at_shutdown(checkpoint, prepared):
-    with process(checkpoint, prepared, "--shutdown-timeout", "0.2") as (serving, client):
-        with socket.create_connection(("127.0.0.1", client.port)) as connection:
-            head = b"POST /v1/translate HTTP/1.1\r\nHost: x\r\nContent-Type: text/plain\r\nContent-Length: 9\r\n"
-            connection.sendall(head + b"\r\na")
-            soon(lambda: "docnmt_requests" in client.get("/metrics")[1])
-            serving.send_signal(signal.SIGTERM)
-            answer = b"".join(iter(lambda: connection.recv(4096), b""))
-        assert answer.startswith(b"HTTP/1.1 503 ") and answer.endswith(b'{"error":"the server is stopping"}')
-        assert serving.wait(timeout=20) == 0
-        assert "Traceback" not in serving.stderr.read()
 
 
 def test_caches_are_limited_unless_the_environment_does(monkeypatch):

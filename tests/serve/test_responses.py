@@ -82,13 +82,13 @@ def test_nbest_and_scores(server, translator):
 def test_target_prefix(server, translator):
     found = translator.translate_lines([["a b c", "d", "<p>", "e e a"]], target_prefix=[["", "e d", "", "b"]])[0]
     lines = [line.text for line in found]
-    begun = [["", "e d"], ["b"]]
-    status, found = server.json({"paragraphs": PARAGRAPHS, "target_prefix": begun})
+    prefixes = [["", "e d"], ["b"]]
+    status, found = server.json({"paragraphs": PARAGRAPHS, "target_prefix": prefixes})
     assert status == 200 and found == {"paragraphs": [lines[:2], lines[3:]]}
     assert found != server.json({"paragraphs": PARAGRAPHS})[1]
     assert lines[1].startswith("e d") and lines[3].startswith("b")
-    holes, begun = [["a b c", " \u200b", "d"], [""], ["e e a"]], [["", "", "e d"], [""], ["b"]]
-    found = server.json({"paragraphs": holes, "target_prefix": begun})[1]["paragraphs"]
+    holes, prefixes = [["a b c", " \u200b", "d"], [""], ["e e a"]], [["", "", "e d"], [""], ["b"]]
+    found = server.json({"paragraphs": holes, "target_prefix": prefixes})[1]["paragraphs"]
     assert found == [[lines[0], "", lines[1]], [""], lines[3:]]
 
 
@@ -102,11 +102,11 @@ def test_target_context(prepared, tmp_path_factory):
     )[0]
     asked = {"paragraphs": [["a b c", "d", " "], ["e e a"]], "scores": True}
     with running(translator_of(trained, prepared)) as server:
-        status, told = server.json({**asked, "target_context": corrected})
+        status, found_now = server.json({**asked, "target_context": corrected})
         free = server.json(asked)[1]
         alone = server.json({**asked, "target_context": corrected, "context": "none"})
     assert status == 200 and alone[0] == 422 and "without context" in alone[1]["error"]
-    scores = [[one["score"] for one in answer["sentences"]] for answer in (told, free)]
+    scores = [[one["score"] for one in answer["sentences"]] for answer in (found_now, free)]
     wanted = [line.translations[0].score for line in found if line.translations]
     assert scores[0] == pytest.approx(wanted, abs=1e-4)
     same = [one == pytest.approx(other, abs=1e-6) for one, other in zip(*scores)]

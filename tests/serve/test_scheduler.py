@@ -64,15 +64,6 @@ def test_sentences_in_flight_are_bounded():
     assert named(scheduler, **many) == ["40", "50"] and scheduler.in_flight == 16
 
 
-def test_large_chunk_is_a_batch_of_its_own():
-    scheduler = Scheduler(100, 50, 99)
-    long, short = job(200, 200), job(1)
-    scheduler.add(long)
-    scheduler.add(short)
-    found = [named(scheduler, long=long, short=short) for _ in range(3)]
-    assert found == [["long0"], ["short0"], ["long1"]] and next(scheduler.batches()) is None
-
-
 def test_queue_is_bounded_and_cancelled_jobs_free_their_places():
     scheduler = Scheduler(6, 100, 99)
     with pytest.raises(RequestError, match="at most 6") as refused:
@@ -133,22 +124,6 @@ def test_jobs_of_a_failed_search_are_repeated_one_by_one():
     assert named(scheduler, **jobs) == ["second0"]
     scheduler.fail(ValueError("of the second"))
     assert len(second.results) == 1 and named(scheduler, **jobs) == ["third0"]
-
-
-def test_repeated_job_waits_for_abandoned_sentences():
-    scheduler = Scheduler(100, 100, 99)
-    jobs = {"first": job(5), "second": job(5)}
-    first, second = jobs.values()
-    for one in (first, second):
-        scheduler.add(one)
-    assert named(scheduler, **jobs) == ["first0", "second0"]
-    scheduler.fail(ValueError("of both"))
-    assert named(scheduler, **jobs) == ["first0"]
-    scheduler.cancel(first)
-    assert not named(scheduler, **jobs)
-    for line in range(2):
-        scheduler.finish(Result(first.text, line, []))
-    assert named(scheduler, **jobs) == ["second0"]
 
 
 def test_only_the_cause_of_a_failure_fails():

@@ -105,13 +105,6 @@ def test_gettext_character_sets():
     assert 'msgstr[0] "FÜR"' in found
 
 
-@pytest.mark.parametrize("text", ["", PO.split("\n\n")[0].replace("; charset=UTF-8", "") + "\n\n"])
-def test_gettext_header_sets_the_character_set(text):
-    text += '# charset=koi8-r\nmsgid "Say charset=ISO-8859-1, M\u00fcller"\nmsgstr ""\n'
-    found, (lines,) = through("po", text, lambda line: f"\u00dc {line}")
-    assert lines == ["Say charset=ISO-8859-1, M\u00fcller"] and f'"\u00dc {lines[0]}"' in found.decode()
-
-
 @pytest.mark.parametrize("way", sorted(set(WAYS) - {"nothing"}))
 def test_xliff_segments(way):
     for text in (XLIFF, XLIFF2):

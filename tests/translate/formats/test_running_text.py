@@ -29,13 +29,6 @@ def test_paragraphs():
     ]
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_empty_lines_stay(way):
-    found = through("running", TEXT, WAYS[way])[0].decode().split("\n\n")
-    assert len(found) == len(TEXT.split("\n\n")) or way == "nothing"
-    assert way == "nothing" or found[-2] == "* * *"
-
-
 def test_sentence_splitting_by_language():
     for language in ("de", "de-AT", "DE_ch"):
         _, (lines,) = through(
