@@ -11,6 +11,7 @@ fairseq's translation.
 import argparse
 import logging
 import os
+from dataclasses import fields
 from functools import cache
 from pathlib import Path
 from typing import Dict, Iterable, List, Tuple
@@ -32,7 +33,7 @@ from docnmt_fairseq.translate.translate_files import ALL, translate_files
 logger = logging.getLogger(__name__)
 
 SHUFFLED = "shuffled"
-JOBS = ("workers", "engine", "job_threads", "job_gpus", "max_retries", "ray_address")
+JOBS = tuple(known.name for known in fields(JobOptions))
 # Options that translations do not depend on.
 UNRELATED = (
     *("input", "output", "pattern", "force", "resume", "shard", "max_tokens", "cpu", *JOBS),
@@ -58,7 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parallel.add_argument(
         "--shard", metavar="I/N", help="translate the I-th of N parts: files of a folder, or documents of a file"
     )
-    add_fields(parallel, JobOptions, JOBS, unset=True)
+    add_fields(parallel, JobOptions, unset=True)
     groups = add_translator_arguments(parser, max_tokens=12000)
     groups.search.add_argument(
         "--nbest", type=int, metavar="N", help="translations per sentence, written as by --scores (default: 1)"
@@ -210,7 +211,7 @@ def _fingerprint(args: argparse.Namespace, files: Iterable[Path]) -> str:
 def _worker_arguments(args: argparse.Namespace) -> List[str]:
     """Returns the command line of a worker, without the options of the whole work."""
     parser = argparse.ArgumentParser(add_help=False)
-    add_fields(parser, JobOptions, JOBS, unset=True)
+    add_fields(parser, JobOptions, unset=True)
     parser.add_argument("--force", action="store_true")
     parser.add_argument("--resume", action="store_true")
     leading = args.arguments[0].startswith("-") and "=" not in args.arguments[0]  # --user-dir, and its folder

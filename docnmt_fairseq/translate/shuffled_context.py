@@ -73,10 +73,9 @@ def _is_sentence(line: str) -> bool:
 
 
 def shuffled_order(owners: np.ndarray, seed: int) -> np.ndarray:
-    """Returns a permutation [sentences] that puts every sentence into another document, no two of one document together.
+    """Returns a permutation [sentences] that puts every sentence into another document, no two of one together.
 
-    Logs the number of sentences for which that is impossible: those of a document with more sentences than there are
-    documents.
+    Logs the number of sentences for which that is impossible: a document has more sentences than there are documents.
 
     Args:
         owners: [sentences] document of each sentence, and of each place.
