@@ -40,7 +40,11 @@ class Writer:
     """Writer to standard output, and base class of :class:`FileWriter`."""
 
     def skip_written(self, documents: Iterator[Document]) -> Iterator[Document]:
-        """Returns the documents that are not written yet."""
+        """Returns the documents that are not written yet.
+
+        Raises:
+            InputError: the source of those written already has changed.
+        """
         return documents
 
     def add(self, document: Document, *contents: bytes) -> None:
@@ -87,11 +91,6 @@ class FileWriter(Writer):
         self.journal = journal or Journal(0, [0 for _ in self.targets], "", fingerprint)
 
     def skip_written(self, documents: Iterator[Document]) -> Iterator[Document]:
-        """Returns the documents after those written already.
-
-        Raises:
-            InputError: the source of those has changed.
-        """
         for document in islice(documents, self.journal.documents):
             self._hash.update(_source_bytes(document))
         if self.journal.documents and self._hash.hexdigest() != self.journal.source:
@@ -102,7 +101,6 @@ class FileWriter(Writer):
         return documents
 
     def add(self, document: Document, *contents: bytes) -> None:
-        """Writes a document and its rows of the table."""
         with write_errors(partial_path(self.target)):
             self._open()
             for stream, content in zip(self._streams, contents):
@@ -112,7 +110,6 @@ class FileWriter(Writer):
         self.journal.bytes = [size + len(content) for size, content in zip(self.journal.bytes, contents)]
 
     def save(self) -> None:
-        """Flushes the files to disk, then writes the journal."""
         if self._streams:
             with write_errors(partial_path(self.target)):
                 for stream in self._streams:
@@ -133,11 +130,10 @@ class FileWriter(Writer):
             journal_path(self.target).unlink(missing_ok=True)
 
     def stop(self) -> None:
-        """Closes the files; removes those without a journal, which cannot be resumed."""
         if self._streams:
             with suppress(OSError):  # a full disk; the journal does not cover what is lost
                 self._close()
-            if not journal_path(self.target).exists():
+            if not journal_path(self.target).exists():  # cannot be resumed
                 for target in self.targets:
                     partial_path(target).unlink(missing_ok=True)
 

@@ -44,7 +44,6 @@ class Docx(WholeFile):
     endings = (".docx",)
 
     def parse(self, content: bytes, name: str) -> Parsed:
-        """Parses a file."""
         members = read_members(content, name, self.reading.limits)
         contents = {info.filename: part for info, part in members}
         main = _main(contents.get(RELATIONS), name)

@@ -47,7 +47,6 @@ class Html(WholeFile):
     endings = (".html", ".htm", ".xhtml")
 
     def parse(self, content: bytes, name: str) -> Parsed:
-        """Parses a file."""
         charset = _charset(content)
         text = decode(content, name, charset)
         if text.encode(charset) != content:

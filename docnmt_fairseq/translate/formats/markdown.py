@@ -63,7 +63,6 @@ class Markdown(WholeFile):
     endings = (".md", ".markdown")
 
     def parse(self, content: bytes, name: str) -> Parsed:
-        """Parses a file."""
         text = decode(content, name)
         front = FRONT_MATTER.match(text)
         head = front[0] if front else ""

@@ -22,7 +22,6 @@ class Gettext(WholeFile):
     endings = (".po", ".pot")
 
     def parse(self, content: bytes, name: str) -> Parsed:
-        """Parses a file."""
         charset, file = self._load(content, name)
         entries = [entry for entry in file if not entry.obsolete and (entry.fuzzy or not entry.translated())]
         self.reading.limits.check(len(entries), "messages", name, MESSAGES_PER_SENTENCE)

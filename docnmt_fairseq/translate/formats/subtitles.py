@@ -49,7 +49,6 @@ class Subtitles(WholeFile):
         return text
 
     def parse(self, content: bytes, name: str) -> Parsed:
-        """Parses a file."""
         lines = LINE.findall(decode(content, name))
         cues = list(_cues(lines, name))
         self.check(lines, cues, name)
@@ -140,8 +139,7 @@ class SubRip(Subtitles):
     objects = re.compile(r"\{\\[^{}]*\}")  # {\an8} and the like
 
     def escape(self, text: str) -> str:
-        """Replaces arrows, which would be read as times."""
-        return text.replace(ARROW, "->")
+        return text.replace(ARROW, "->")  # an arrow would be read as times
 
     def check(self, lines: Sequence[str], cues: Sequence[Cue], name: str) -> None:
         """Warns of text after an empty line, which ends a subtitle."""
@@ -166,14 +164,11 @@ class WebVTT(Subtitles):
     objects = re.compile(rf"<{CLOCK}>", re.ASCII)  # time of a part of a subtitle
 
     def plain(self, raw: str) -> str:
-        """Converts entities to characters."""
         return html.unescape(raw)
 
     def escape(self, text: str) -> str:
-        """Converts characters of markup to entities."""
         return html.escape(text, quote=False)
 
     def check(self, lines: Sequence[str], cues: Sequence[Cue], name: str) -> None:
-        """Checks the head of the file."""
         if lines and not lines[0].startswith("WEBVTT"):
             raise InputError.at(name, 1, "a WebVTT file starts with WEBVTT")

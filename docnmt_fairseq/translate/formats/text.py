@@ -28,7 +28,6 @@ class Text(Format):
     warned = 0  # last line with a warning
 
     def documents(self, stream: BinaryIO, name: str) -> Iterator[Document]:
-        """Yields the documents."""
         whole = self.reading.empty_lines == "paragraph"
         lines: List[str] = []
         first = 1
@@ -63,7 +62,6 @@ class Running(WholeFile):
     help = "running text, split into sentences; --split defines paragraphs"
 
     def parse(self, content: bytes, name: str) -> Parsed:
-        """Parses a file."""
         lines = LINE.findall(decode(content, name))
         self.reading.limits.check(len(lines), "lines", name, LINES_PER_SENTENCE)
         paragraphs: List[Tuple[bool, List[str]]] = []  # has text, lines

@@ -25,7 +25,6 @@ class Xliff(WholeFile):
     endings = (".xlf", ".xliff")
 
     def parse(self, content: bytes, name: str) -> Parsed:
-        """Parses a file."""
         self.reading.limits.check(content.count(b"<"), "tags", name, TAGS_PER_SENTENCE)
         tree = parse_xml(content, name)
         root = tree.getroot()
