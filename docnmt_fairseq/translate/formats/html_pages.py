@@ -7,7 +7,7 @@ from typing import Dict, Iterator, List, Mapping, Sequence, Tuple, Union
 
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.translate.formats.base import Parsed, Pieces, WholeFile, decode, register
-from docnmt_fairseq.translate.formats.inline import NAME, Marked, Tag, Token, tags_of
+from docnmt_fairseq.translate.formats.inline import NAME, Mark, Marked, Tag, tags_of
 from docnmt_fairseq.translate.formats.markup_projection import Gap
 from docnmt_fairseq.translate.formats.segments import Segment
 
@@ -170,34 +170,32 @@ def _top_tags(text: str) -> Iterator[Tuple[Tag, int, Gap]]:
 
 def _parts(text: str) -> Iterator[Union[str, Marked]]:
     """Yields untranslated parts of the file, and the texts in between."""
-    tokens: List[Token] = []
-    behind = 0
+    marks: List[Mark] = []
+    first = behind = 0  # start of the current text, end of the last tag
     for tag, end, gap in _top_tags(text):
-        if tag.start > behind:
-            tokens.append(Token(text[behind : tag.start]))
         behind = end
         if tag.name in INLINE or not tag.name:
-            tokens.append(Token(text[tag.start : end], gap))
+            marks.append((tag.start, end, gap))
             continue
-        if tokens:
-            yield _marked(tokens)
-            tokens = []
+        if first < tag.start:
+            yield _marked(text, first, tag.start, marks)
         yield text[tag.start : end]
+        marks, first = [], end
     if behind < len(text):
         # A tag without an end continues to the end of the file.
         broken = text.find("<", behind)
         while broken >= 0 and not NAME.match(text, broken):
             broken = text.find("<", broken + 1)
         broken = len(text) if broken < 0 else broken
-        tokens += [Token(text[behind:broken])]
-        yield _marked(tokens)
+        yield _marked(text, first, broken, marks)
         yield text[broken:]
-    elif tokens:
-        yield _marked(tokens)
+    elif first < len(text):
+        yield _marked(text, first, len(text), marks)
 
 
-def _marked(tokens: List[Token]) -> Marked:
-    return Marked(tokens, html.unescape, lambda text: html.escape(text, quote=False))
+def _marked(text: str, first: int, end: int, marks: List[Mark]) -> Marked:
+    own = [(start - first, stop - first, gap) for start, stop, gap in marks]
+    return Marked(text[first:end], own, html.unescape, lambda text: html.escape(text, quote=False))
 
 
 def _is_kept(text: str, tag: Tag) -> bool:

@@ -15,19 +15,15 @@ VOID = frozenset((
 ))  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Token:
-    """Consecutive characters of a file: text, or markup that is a gap."""
-
-    raw: str
-    gap: Optional[Gap] = None
+Mark = Tuple[int, int, Gap]  # start and end of markup in a text, and its kind
 
 
 class Marked:
     """Text with markup.
 
     Args:
-        tokens: consecutive tokens of the file.
+        text: raw text.
+        marks: spans of its markup; of overlapping ones the first or longer one counts.
         plain: converts raw text to readable text, e.g. entities to characters.
         escape: converts readable text to raw text.
 
@@ -36,15 +32,23 @@ class Marked:
         gaps: gaps between the pieces.
     """
 
-    def __init__(self, tokens: Iterable[Token], plain: Callable[[str], str] = str, escape: Callable[[str], str] = str):
-        self._raw, self._tags, self.gaps, self._escape = [""], [""], [], escape
-        for token in tokens:
-            if token.gap is None:
-                self._raw[-1] += token.raw
-            else:
-                self._raw.append("")
-                self._tags.append(token.raw)
-                self.gaps.append(token.gap)
+    def __init__(
+        self,
+        text: str,
+        marks: Iterable[Mark],
+        plain: Callable[[str], str] = str,
+        escape: Callable[[str], str] = str,
+    ):
+        self.gaps: List[Gap] = []
+        self._raw: List[str] = []
+        self._tags, self._escape, behind = [""], escape, 0
+        for start, end, gap in sorted(marks, key=lambda mark: (mark[0], mark[0] < mark[1], -mark[1])):
+            if start >= behind:
+                self._raw.append(text[behind:start])
+                self._tags.append(text[start:end])
+                self.gaps.append(gap)
+                behind = end
+        self._raw.append(text[behind:])
         self.pieces = [plain(raw) for raw in self._raw]
 
     def segment(self, new_paragraph: bool = True) -> Segment:
@@ -121,20 +125,6 @@ def _tag(text: str, start: int) -> Optional[Tag]:
     return Tag(start, place + 1, name[1].lower(), gap)
 
 
-def tokens_between(text: str, marks: Iterable[Tuple[int, int, Gap]]) -> Iterator[Token]:
-    """Yields the tokens of a text from the spans of its markup; of overlapping spans the first or longer one counts."""
-    behind = 0
-    for start, end, gap in sorted(marks, key=lambda mark: (mark[0], -mark[1])):
-        if start < behind:
-            continue
-        if start > behind:
-            yield Token(text[behind:start])
-        yield Token(text[start:end], gap)
-        behind = end
-    if behind < len(text):
-        yield Token(text[behind:])
-
-
 # --- Placeholders of messages ---
 
 # Of printf, Python, Objective-C, Qt, and in braces.
@@ -148,7 +138,7 @@ NESTED = re.compile(
 )
 
 
-def marks_of_message(text: str) -> Iterator[Tuple[int, int, Gap]]:
+def marks_of_message(text: str) -> Iterator[Mark]:
     """Yields tags and placeholders of a message of a program, which may overlap."""
     for tag in tags_of(text):
         yield tag.start, tag.end, tag.gap

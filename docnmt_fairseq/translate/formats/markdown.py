@@ -10,7 +10,7 @@ from itertools import chain, pairwise
 from typing import Any, Callable, Iterator, List, Sequence, Tuple
 
 from docnmt_fairseq.translate.formats.base import Parsed, Pieces, WholeFile, decode, register
-from docnmt_fairseq.translate.formats.inline import Marked, tokens_between
+from docnmt_fairseq.translate.formats.inline import Marked
 from docnmt_fairseq.translate.formats.markdown_inline import escape, escape_first, marks_of, parts_of, plain
 
 FRONT_MATTER = re.compile(
@@ -52,7 +52,7 @@ class Block:
 
     def __post_init__(self) -> None:
         text = "\n".join(self.lines).removesuffix(self.suffix)
-        self.marked = Marked(tokens_between(text, marks_of(text)), plain, escape)
+        self.marked = Marked(text, marks_of(text), plain, escape)
 
 
 @register("markdown")

@@ -5,7 +5,7 @@ import re
 from bisect import bisect_right
 from typing import Dict, Iterator, List, Sequence, Tuple
 
-from docnmt_fairseq.translate.formats.inline import tags_of
+from docnmt_fairseq.translate.formats.inline import Mark, tags_of
 from docnmt_fairseq.translate.formats.markup_projection import Gap
 
 ALERT = re.compile(r"\A\[![A-Za-z]+\][+-]?")
@@ -39,8 +39,6 @@ ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])")
 SPECIAL = re.compile(r"[\\`*\[\]<|~]|(?<!\w)#|(?<!\w)_|_(?!\w)|&(?=#?\w+;)")
 FIRST = re.compile(r"[-+>=]|(?<=\d)[.)](?=\s|$)")
 NUMBER = re.compile(r"\d{1,9}(?=[.)](?:\s|$))")
-
-Mark = Tuple[int, int, Gap]
 
 
 def marks_of(text: str) -> List[Mark]:

@@ -5,7 +5,7 @@ from typing import Any, Iterator, List
 
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.translate.formats.base import Parsed, Pieces, WholeFile, decode, register
-from docnmt_fairseq.translate.formats.inline import Marked, marks_of_message, tokens_between
+from docnmt_fairseq.translate.formats.inline import Marked, marks_of_message
 
 # The header is the message of the empty string.
 HEADER = re.compile(rb'^msgid[ \t]+""[ \t]*\r?\n(msgstr[ \t]+"[^\n]*(?:\n"[^\n]*)*)', re.MULTILINE)
@@ -71,7 +71,7 @@ def _reason(error: Exception) -> str:
 def _lines(message: str) -> Iterator[Marked]:
     """Yields the lines of a message with their line ends."""
     for line in re.findall(r"[^\n]*\n|[^\n]+", message):
-        yield Marked(tokens_between(line, marks_of_message(line)))
+        yield Marked(line, marks_of_message(line))
 
 
 def _fill(entry: Any, translations: List[str], forms: int) -> None:

@@ -5,11 +5,11 @@ import logging
 import re
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar, Iterator, List, Sequence, Tuple
+from typing import ClassVar, Iterator, List, Sequence
 
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.translate.formats.base import Parsed, Pieces, WholeFile, decode, register
-from docnmt_fairseq.translate.formats.inline import Marked, Token, tags_of, tokens_between
+from docnmt_fairseq.translate.formats.inline import Mark, Marked, tags_of
 from docnmt_fairseq.translate.formats.markup_projection import Gap
 
 LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
@@ -53,7 +53,7 @@ class Subtitles(WholeFile):
         cues = list(_cues(lines, name))
         self.check(lines, cues, name)
         runs = list(_runs(cues))
-        marked = [Marked(self._tokens(run, lines), self.plain, self.escape) for run in runs]
+        marked = [self._marked(run, lines) for run in runs]
         ends = [0, *(run[-1].end for run in runs)]
         before = ["".join(lines[end : run[0].first]) for end, run in zip(ends, runs)]
         after = "".join(lines[ends[-1] :])
@@ -72,24 +72,23 @@ class Subtitles(WholeFile):
             InputError: the file is not of this format.
         """
 
-    def _tokens(self, run: Sequence[Cue], lines: Sequence[str]) -> Iterator[Token]:
-        """Yields the text of consecutive cues, and the markup and lines in between."""
-        between: Tuple[str, int] = ("", run[0].first)  # line end of the previous cue, and the line after it
-        for number, cue in enumerate(run):
-            if number:
-                yield Token(between[0] + "".join(lines[between[1] : cue.first]), Gap.PART)
-            end = ""
-            for place, line in enumerate(lines[cue.first : cue.end]):
-                if place:
-                    yield Token(end)
-                    yield Token("", Gap.LINE)
+    def _marked(self, run: Sequence[Cue], lines: Sequence[str]) -> Marked:
+        """Returns the text of consecutive cues; the lines in between are markup."""
+        marks: List[Mark] = []
+        place = 0  # in the text
+        for cue, following in zip(run, [*(cue.first for cue in run[1:]), run[-1].end]):
+            end = 0  # length of the last line end
+            for number, line in enumerate(lines[cue.first : cue.end]):
+                if number:
+                    marks.append((place, place, Gap.LINE))
                 text = line.rstrip("\r\n")
-                end = line[len(text) :]
-                marks = [(tag.start, tag.end, tag.gap) for tag in tags_of(text)]
-                marks += [(*found.span(), Gap.OBJECT) for found in self.objects.finditer(text)]
-                yield from tokens_between(text, marks)
-            between = (end, cue.end)
-        yield Token(between[0], Gap.PART)
+                marks += [(place + tag.start, place + tag.end, tag.gap) for tag in tags_of(text)]
+                marks += [(place + one.start(), place + one.end(), Gap.OBJECT) for one in self.objects.finditer(text)]
+                place, end = place + len(line), len(line) - len(text)
+            start = place - end
+            place += sum(map(len, lines[cue.end : following]))
+            marks.append((start, place, Gap.PART))
+        return Marked("".join(lines[run[0].first : run[-1].end]), marks, self.plain, self.escape)
 
 
 def _cues(lines: Sequence[str], name: str) -> Iterator[Cue]:

@@ -3,20 +3,20 @@
 import re
 from dataclasses import dataclass
 from itertools import islice
-from typing import Callable, Iterable, Iterator, List, Optional, Sequence, Tuple, cast
+from typing import Callable, Iterable, Iterator, List, Optional, Sequence, cast
 
 from lxml import etree
 
 from docnmt_fairseq.corpus.xml import SAFE, line_of
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.translate.formats.inline import Marked, tokens_between
+from docnmt_fairseq.translate.formats.inline import Mark, Marked
 from docnmt_fairseq.translate.formats.markup_projection import Gap
 from docnmt_fairseq.translate.formats.segments import Segment
 
 IMPOSSIBLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 DECLARATION = re.compile(rb"<\?xml[^>]*\?>\s*")
 
-Marks = Callable[[str], Iterable[Tuple[int, int, Gap]]]
+Marks = Callable[[str], Iterable[Mark]]
 
 
 @dataclass
@@ -44,7 +44,7 @@ class Slots:
 
     Args:
         first: first slot.
-        marks: returns the spans of markup in a text, see :func:`tokens_between`.
+        marks: returns the spans of markup in a text.
 
     Attributes:
         slots: slots in reading order.
@@ -81,8 +81,7 @@ class Slots:
                 slot.text = IMPOSSIBLE.sub("", text)
 
     def _marked(self, slot: Slot) -> Marked:
-        text = slot.text
-        return Marked(tokens_between(text, self._marks(text)) if text else ())
+        return Marked(slot.text, self._marks(slot.text))
 
 
 def slots_within(
