@@ -19,14 +19,8 @@ SCORES_HEADER = "line\trank\tscore\ttranslation\n"
 class Translator(Protocol):
     """Interface of :class:`~docnmt_fairseq.translate.translator.DocumentTranslator` that is used here."""
 
-    def translate_lines(
-        self,
-        documents: Sequence[Sequence[str]],
-        names: Sequence[str],
-        empty_lines: str,
-        progress: Callable[[int], object],
-        **line_inputs: Any,
-    ) -> List[List[TranslatedLine]]:
+    @property
+    def translate_lines(self) -> Callable[..., List[List[TranslatedLine]]]:
         """Returns every line with its translations and their scores."""
 
 
