@@ -1,8 +1,4 @@
-"""Parallel execution of docnmt commands: processes of this machine, or tasks of a Ray cluster.
-
-Retries, placement and resources on a cluster are Ray's. Schedulers such as Slurm need nothing of this: commands that
-divide their work have ``--shard I/N``.
-"""
+"""Parallel execution of docnmt commands: processes of this machine, or tasks of a Ray cluster, which retries them."""
 
 import logging
 import os
@@ -13,7 +9,6 @@ from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from queue import SimpleQueue
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence
 
 from docnmt_fairseq.errors import InputError, first_line
@@ -30,11 +25,7 @@ Submit = Callable[[Sequence[str], Path], "Future[None]"]  # arguments of docnmt,
 
 @dataclass(frozen=True)
 class JobOptions(CheckedOptions):
-    """Options of parallel execution, fields made by :func:`docnmt_fairseq.options.option`.
-
-    Raises:
-        InputError: a value that is not allowed.
-    """
+    """Options of parallel execution."""
 
     engine: str = option("processes", "runs the workers: on this machine, or as tasks of a Ray cluster", names=ENGINES)
     workers: int = option(1, "number of parallel workers", minimum=1)
@@ -54,7 +45,7 @@ def run_commands(commands: Mapping[str, Sequence[str]], options: JobOptions, log
     """Runs commands in parallel; when one fails, the others continue.
 
     Args:
-        commands: arguments of ``docnmt`` by name.
+        commands: arguments of ``docnmt`` by name, at most one per worker.
         options: number and place of the workers.
         logs: folder for a log file ``NAME.log`` per command.
 
@@ -82,21 +73,12 @@ def run_commands(commands: Mapping[str, Sequence[str]], options: JobOptions, log
 @contextmanager
 def _processes(options: JobOptions) -> Iterator[Submit]:
     """Yields a function that runs a command in a process of this machine."""
-    threads = options.job_threads or max(_processors() // options.workers, 1)
-    gpus: SimpleQueue[Dict[str, str]] = SimpleQueue()
-    for environment in _gpu_environments(options):
-        gpus.put(environment)
-
-    def run(arguments: Sequence[str], log: Path) -> None:
-        environment = gpus.get()
-        try:
-            _run(arguments, log, {"OMP_NUM_THREADS": str(threads), **environment})
-        finally:
-            gpus.put(environment)
-
+    processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    threads = {"OMP_NUM_THREADS": str(options.job_threads or max(processors // options.workers, 1))}
+    gpus = iter(_gpu_environments(options))
     with ThreadPoolExecutor(options.workers) as pool:
         try:
-            yield lambda arguments, log: pool.submit(run, arguments, log)
+            yield lambda arguments, log: pool.submit(_run, arguments, log, {**threads, **next(gpus)})
         except BaseException:  # Ctrl-C, which the terminal sends to the running processes, too
             pool.shutdown(wait=False, cancel_futures=True)
             raise
@@ -154,12 +136,8 @@ def _last_line(log: Path) -> str:
     return next((line.strip() for line in reversed(lines) if line.strip()), "no output")
 
 
-def _processors() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 def _gpu_environments(options: JobOptions) -> List[Dict[str, str]]:
-    """Environment of each worker, which assigns its GPUs.
+    """Returns the environment of each worker, which assigns its GPUs.
 
     Raises:
         InputError: the machine has fewer GPUs.
