@@ -73,20 +73,6 @@ def test_translation_is_divided_over_its_cues():
     assert through("vtt", VTT)[0].decode() == wanted.replace("you,\nare we?", "YOU,\nARE WE?").replace("No.", "NO.")
 
 
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize(("name", "text"), [("srt", SRT), ("vtt", VTT)])
-def test_times_settings_and_tags_stay(name, text, way):
-    found = through(name, text, WAYS[way])[0].decode()
-    assert TIMES.findall(found) == TIMES.findall(text)
-    events = pysubs2.SSAFile.from_string(text, format_=name)
-    assert [(e.start, e.end) for e in pysubs2.SSAFile.from_string(found, format_=name)] == [
-        (e.start, e.end) for e in events
-    ]
-    if way != "marks":
-        tags = re.compile(r"<[^<>]*>|\{\\[^{}]*\}")
-        assert tags.findall(TIMES.sub("", found)) == tags.findall(TIMES.sub("", text))
-
-
 WORDS = st.sampled_from(["I", "go", "there.", "<i>now</i>", "you", "-", "Why?", "42", "{\\an8}so", "<b>Dr.", "X</b>"])
 CUES = st.lists(
     st.tuples(st.lists(st.lists(WORDS, min_size=1, max_size=4), max_size=3), st.integers(0, 9), st.integers(-2, 5)),
