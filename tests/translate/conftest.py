@@ -26,13 +26,13 @@ def pipe():
         os.close(end)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def prepared(data_bin, tmp_path_factory):
     """Returns the toy data-bin as an output of docnmt prepare."""
     return toy.as_prepared(data_bin, tmp_path_factory.mktemp("prepared"))
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def checkpoint(prepared, tmp_path_factory):
     """Returns a checkpoint of a model that selects sentences."""
     options = [*SELECTED, "--max-update", "12", "-s", "src", "-t", "tgt"]

