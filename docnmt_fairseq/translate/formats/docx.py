@@ -7,7 +7,7 @@ the others get the same translation if they have the same text, as the text boxe
 import io
 import re
 import zipfile
-from typing import List, Mapping, Optional, Tuple
+from typing import List, Mapping, Optional, Sequence, Tuple
 
 from lxml import etree
 
@@ -52,7 +52,9 @@ class Docx(WholeFile):
         trees = {part: parse_xml(text, f"{name}: {part}") for part, text in read.items()}
         if main not in trees:
             raise InputError(f"{name}: not a Word document: {main[:60]} is missing")
-        walks = {part: _walk(trees[part]) for part in sorted(trees, key=lambda part: (part != main, part))}
+        walks = {part: _Walk() for part in sorted(trees, key=lambda part: (part != main, part))}
+        for part, walk in walks.items():
+            walk.visit(trees[part].getroot())
         texts = [(part, *text) for part, walk in walks.items() for text in walk.texts]
 
         def render(pieces: List[Pieces]) -> bytes:
@@ -87,12 +89,6 @@ def _keep_space(slot: Slot) -> None:
         slot.element.set(SPACE, "preserve")
 
 
-def _walk(tree: etree._ElementTree) -> "_Walk":
-    walk = _Walk([])
-    walk.visit(tree.getroot())
-    return walk
-
-
 class _Walk:
     """Traversal of a part in reading order. A text box inside a paragraph has separate paragraphs.
 
@@ -104,14 +100,14 @@ class _Walk:
         copies: slots of the texts with their counterparts in alternative forms.
     """
 
-    def __init__(self, fields: List[List[str]]):
+    def __init__(self, fields: Sequence[Sequence[str]] = ()):
         self.texts: List[Tuple[Slots, bool]] = []
         self.copies: List[Tuple[Slot, Slot]] = []
         self.seen: List[Slot] = []  # all slots but those of copies
         self.slots: Optional[Slots] = None  # of the current text
         self.gap = Gap.OPEN  # since its last slot
         self.begins = True
-        self.fields = fields
+        self.fields = [list(field) for field in fields]
 
     def visit(self, element: etree._Element) -> None:
         """Visits an element and its content."""
@@ -127,7 +123,7 @@ class _Walk:
             self.slots, self.gap, self.begins = outer
         elif own and name == "t":
             self._text(element)
-        elif own and name in ENDS_TEXT and local_name(_parent(element)) == "r":
+        elif own and name in ENDS_TEXT and element.xpath("local-name(..)") == "r":
             self._end()
         elif own and name == "fldSimple":
             self.fields.append([_attribute(element, "instr")])
@@ -151,7 +147,7 @@ class _Walk:
             self._children(first)
         shown = self.seen[before:]
         for other in forms[1:]:
-            walk = _Walk([list(field) for field in self.fields])
+            walk = _Walk(self.fields)
             walk._children(other)
             walk._end()
             if [slot.text for slot in walk.seen] == [slot.text for slot in shown]:
@@ -165,7 +161,7 @@ class _Walk:
             self.visit(child)
 
     def _text(self, element: etree._Element) -> None:
-        if not all(_is_link(field) for field in self.fields):
+        if any("".join(field).split()[:1] != ["HYPERLINK"] for field in self.fields):
             self.gap = Gap.OBJECT
             return
         slot = Slot(element)
@@ -194,18 +190,9 @@ class _Walk:
                 self.fields.pop()
 
 
-def _is_link(field: List[str]) -> bool:
-    return "".join(field).split()[:1] == ["HYPERLINK"]
-
-
 def _attribute(element: etree._Element, name: str) -> str:
     """Returns the value of an attribute in any namespace; "" if it is missing."""
     return next((str(value) for key, value in element.attrib.items() if etree.QName(key).localname == name), "")
-
-
-def _parent(element: etree._Element) -> etree._Element:
-    parent = element.getparent()
-    return element if parent is None else parent
 
 
 def read_members(content: bytes, name: str, limits: FormatLimits) -> Members:
