@@ -4,16 +4,14 @@ Results of fields stay, unless they are links. Of alternative content for older 
 the others get the same translation if they have the same text, as the text boxes of Word do.
 """
 
-import io
 import re
-import zipfile
-from typing import List, Mapping, Optional, Sequence, Tuple
+from typing import List, Optional, Sequence, Tuple
 
 from lxml import etree
 
-from docnmt_fairseq.corpus.files import DAMAGED
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.translate.formats.base import FormatLimits, Parsed, Pieces, TooLarge, WholeFile, register
+from docnmt_fairseq.translate.formats.archive import packed, read_members
+from docnmt_fairseq.translate.formats.base import Parsed, Pieces, WholeFile, register
 from docnmt_fairseq.translate.formats.markup_projection import Gap
 from docnmt_fairseq.translate.formats.xml_text import Slot, Slots, local_name, parse_xml, xml_bytes
 
@@ -32,8 +30,6 @@ IN_TEXT = frozenset((
     "drawing", "pict", "object", "sym", "noBreakHyphen", "softHyphen", "footnoteReference", "endnoteReference",
     "commentReference", "fldChar", "annotationRef", "footnoteRef", "endnoteRef", "pgNum",
 ))  # fmt: skip
-
-Members = List[Tuple[zipfile.ZipInfo, bytes]]
 
 
 @register("docx")
@@ -193,38 +189,3 @@ class _Walk:
 def _attribute(element: etree._Element, name: str) -> str:
     """Returns the value of an attribute in any namespace; "" if it is missing."""
     return next((str(value) for key, value in element.attrib.items() if etree.QName(key).localname == name), "")
-
-
-def read_members(content: bytes, name: str, limits: FormatLimits) -> Members:
-    """Returns the members of an archive in order, without writing to disk.
-
-    Raises:
-        InputError: it is not an archive, damaged, encrypted or too large.
-    """
-    try:
-        with zipfile.ZipFile(io.BytesIO(content)) as archive:
-            infos = archive.infolist()
-            if sum(info.file_size for info in infos) > limits.unpacked:  # reading stops at this size
-                raise TooLarge(f"{name}: larger than {limits.unpacked:,} bytes unpacked; divide it")
-            return [(info, archive.read(info)) for info in infos]
-    except (*DAMAGED, RuntimeError, NotImplementedError, ValueError) as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError(f"{name}: not a complete .docx file (zip archive): {error}") from error
-
-
-def packed(members: Members, new: Mapping[str, bytes]) -> bytes:
-    """Returns the archive with some members replaced."""
-    stream = io.BytesIO()
-    with zipfile.ZipFile(stream, "w") as archive:
-        for info, content in members:
-            archive.writestr(_like(info), new.get(info.filename, content))
-    return stream.getvalue()
-
-
-def _like(info: zipfile.ZipInfo) -> zipfile.ZipInfo:
-    """Returns the entry of a member for new content."""
-    entry = zipfile.ZipInfo(info.filename, info.date_time)
-    entry.compress_type = zipfile.ZIP_STORED if info.compress_type == zipfile.ZIP_STORED else zipfile.ZIP_DEFLATED
-    entry.external_attr, entry.create_system, entry.comment = info.external_attr, info.create_system, info.comment
-    return entry
