@@ -2,11 +2,6 @@
 
 import json
 import os
-import random
-import signal
-import subprocess
-import sys
-import time
 
 import pytest
 
@@ -167,42 +162,3 @@ def test_errors_name_the_line_of_the_file_and_keep_finished_documents(folder):
     (folder / "in.html").write_text("<p>One.<p>document 13<p>Two.<p>Three.")
     with pytest.raises(InputError, match=r"in\.html: '<p>'\.\.\.: too long"):
         run(folder, TooLong(), inputs=["in.html"], output="page")
-
-
-KILLED = """
-import random, sys, time
-from pathlib import Path
-from docnmt_fairseq.translate import translate_files
-from docnmt_fairseq.translate.inputs import input_files
-from docnmt_fairseq.translate.lines import TranslatedLine
-from docnmt_fairseq.translate.request import Request
-translate_files.GROUP_SENTENCES = 50
-class Slow:
-    def translate_lines(self, documents, names, empty_lines, progress):
-        time.sleep(random.random() / 200)
-        return [[TranslatedLine(line[::-1], []) for line in lines] for lines in documents]
-files = input_files(Request([Path(sys.argv[1])], Path(sys.argv[2]), resume=True))
-print("started", flush=True)
-translate_files.translate_files(files, Slow(), "document", lambda n: None, resume=True)
-"""
-
-
-@pytest.mark.slow
-def test_killed_at_random_moments_gives_the_same_bytes(tmp_path):
-    source, target, moments = tmp_path / "in", tmp_path / "out", random.Random(1)
-    source.write_text(
-        "".join("".join(f"line {n} {m}\n" for m in range(moments.randrange(9))) + "\n" for n in range(2000))
-    )
-    kills, wait = 0, 0.3
-    while not target.exists():
-        with subprocess.Popen([sys.executable, "-c", KILLED, source, target], stdout=subprocess.PIPE) as process:
-            process.stdout.readline()
-            time.sleep(moments.random() * wait)
-            if process.poll() is None:
-                process.send_signal(signal.SIGKILL)
-                kills += 1
-        assert kills < 60
-        wait *= 1.1
-    assert kills > 1
-    assert target.read_text() == "".join(f"{line[::-1]}\n" for line in source.read_text().splitlines())
-    assert names(tmp_path) == ["in", "out"]
