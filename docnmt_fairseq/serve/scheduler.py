@@ -29,27 +29,16 @@ Value = TypeVar("Value")
 
 @dataclass(eq=False)
 class Job:
-    """Text to translate.
-
-    Attributes:
-        text: encoded text.
-        deliver: called with line and hypotheses of each finished sentence.
-        fail: called with the error if the search fails; no sentence follows.
-        chunks: chunks in the queue.
-        unfinished: number of unfinished sentences.
-        in_flight: number of sentences in the search.
-        started: chunks with sentences in the search.
-        lines: finished lines.
-    """
+    """Text to translate."""
 
     text: EncodedText
-    deliver: Callable[[int, List[Hypothesis]], None]
-    fail: Callable[[Exception], None]
-    chunks: Deque[Chunk] = field(default_factory=deque)
-    unfinished: int = 0
-    in_flight: int = 0
-    started: List[Chunk] = field(default_factory=list)
-    lines: Set[int] = field(default_factory=set)
+    deliver: Callable[[int, List[Hypothesis]], None]  # called with line and hypotheses of each finished sentence
+    fail: Callable[[Exception], None]  # called with the error if the search fails; no sentence follows
+    chunks: Deque[Chunk] = field(default_factory=deque)  # in the queue
+    unfinished: int = 0  # number of sentences
+    in_flight: int = 0  # number of sentences in the search
+    started: List[Chunk] = field(default_factory=list)  # chunks with sentences in the search
+    lines: Set[int] = field(default_factory=set)  # finished ones
 
     def __post_init__(self) -> None:
         self.chunks = deque(self.text.chunks)

@@ -24,23 +24,14 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True)
 class SourceText:
-    """Text of a request.
+    """Text of a request."""
 
-    Attributes:
-        name: name in messages.
-        lines: sentences and marks.
-        places: place of each sentence, None for marks.
-        finish: returns the translated file from the translated lines.
-        numbered: line numbers are those of the client's text.
-        line_inputs: see :data:`~docnmt_fairseq.translate.inputs.LINE_INPUTS`.
-    """
-
-    name: str
-    lines: List[str]
-    places: List[Optional[Place]]
-    finish: Callable[[Sequence[TranslatedLine]], bytes] = lambda lines: b""
-    numbered: bool = False
-    line_inputs: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    name: str  # in messages
+    lines: List[str]  # sentences and marks
+    places: List[Optional[Place]]  # place of each sentence, None for marks
+    finish: Callable[[Sequence[TranslatedLine]], bytes] = lambda lines: b""  # returns the translated file
+    numbered: bool = False  # line numbers are those of the client's text
+    line_inputs: Mapping[str, Sequence[str]] = field(default_factory=dict)  # lines by name of LINE_INPUTS
 
     def paragraphs(self, values: Sequence[Any]) -> List[List[Any]]:
         """Returns those of the values per line that belong to sentences, by paragraph."""

@@ -22,25 +22,16 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, eq=False)
 class EncodedText:
-    """Documents as chunks of token sequences.
+    """Documents as chunks of token sequences."""
 
-    Attributes:
-        starts: number of the first line of each document.
-        dataset: chunks, or windows of sentences; sentence ids are line numbers.
-        decoded: [chunks] number of sentences to translate of each chunk.
-        batches: numbers of the chunks that may be encoded together.
-        alone: every sentence is translated without context.
-        target_prefix: by line, the tokens [·] that its translation starts with.
-        target_context: by line, the tokens [·] that later sentences see instead of its translation, with end of
-            sentence.
-    """
-
-    starts: Sequence[int]
-    dataset: FairseqDataset
-    decoded: np.ndarray
-    batches: Sequence[Sequence[int]]
-    alone: bool = False
+    starts: Sequence[int]  # number of the first line of each document
+    dataset: FairseqDataset  # chunks, or windows of sentences; sentence ids are line numbers
+    decoded: np.ndarray  # [chunks] number of sentences to translate of each chunk
+    batches: Sequence[Sequence[int]]  # numbers of the chunks that may be encoded together
+    alone: bool = False  # every sentence is translated without context
+    # By line, the tokens [·] that its translation starts with.
     target_prefix: Mapping[int, np.ndarray] = field(default_factory=dict)
+    # By line, the tokens [·] that later sentences see instead of its translation, with end of sentence.
     target_context: Mapping[int, Tensor] = field(default_factory=dict)
 
     @property

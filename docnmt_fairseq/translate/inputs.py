@@ -25,26 +25,16 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class InputFile:
-    """Input file, or some of its documents.
-
-    Attributes:
-        source: input file.
-        target: output file; None: standard output.
-        format: format of both.
-        key: identifies the file within the request, independently of the folder that it is in.
-        sizes: number of sentences of each document; None: unknown before the file is read.
-        first, end: range of documents to translate.
-        done: number of these that are translated already.
-    """
+    """Input file, or some of its documents."""
 
     source: Path
-    target: Optional[Path]
+    target: Optional[Path]  # output file; None: standard output
     format: Format
-    key: str = ""
-    sizes: Optional[Sequence[int]] = None
-    first: int = 0
-    end: Optional[int] = None
-    done: int = 0
+    key: str = ""  # identifies the file within the request, independently of the folder that it is in
+    sizes: Optional[Sequence[int]] = None  # number of sentences of each document; None: unknown before the file is read
+    first: int = 0  # first document to translate
+    end: Optional[int] = None  # after the last one
+    done: int = 0  # number of these that are translated already
 
     @property
     def name(self) -> str:

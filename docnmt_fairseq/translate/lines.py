@@ -11,17 +11,11 @@ EMPTY_LINES = ("document", "paragraph")  # what an empty line ends
 
 
 class Origin(str):
-    """Name of consecutive lines in messages, with their position in a file, on which sampling depends.
+    """Name of consecutive lines in messages, with their position in a file, on which sampling depends."""
 
-    Attributes:
-        file: name of the file within the request, independent of its folder.
-        file_hash: its hash, 64 bits.
-        line: number of lines of the file before these.
-    """
-
-    file: str
-    file_hash: int
-    line: int
+    file: str  # name of the file within the request, independent of its folder
+    file_hash: int  # its hash, 64 bits
+    line: int  # number of lines of the file before these
 
     def __new__(cls, name: str, file: str, line: int) -> "Origin":
         """Returns the origin of lines."""
@@ -34,28 +28,18 @@ class Origin(str):
 
 @dataclass(frozen=True)
 class Translation:
-    """Translation of a sentence.
+    """Translation of a sentence."""
 
-    Attributes:
-        text: plain text.
-        score: score of the search: the mean log-probability of the tokens, unless options change it.
-    """
-
-    text: str
-    score: float
+    text: str  # plain text
+    score: float  # of the search: the mean log-probability of the tokens, unless options change it
 
 
 @dataclass(frozen=True)
 class TranslatedLine:
-    """Translation of a line.
+    """Translation of a line."""
 
-    Attributes:
-        text: best translation; for an empty line or ``<p>``, the line itself.
-        translations: n-best list, best first; empty for a line that is not a sentence.
-    """
-
-    text: str
-    translations: List[Translation]
+    text: str  # best translation; for an empty line or ``<p>``, the line itself
+    translations: List[Translation]  # n-best list, best first; empty for a line that is not a sentence
 
 
 def translated_line(line: str, translations: List[Translation]) -> TranslatedLine:

@@ -58,26 +58,16 @@ class Shard:
 
 @dataclass(frozen=True)
 class Request:
-    """Files to translate and their outputs.
+    """Files to translate and their outputs."""
 
-    Attributes:
-        inputs: one file or ``-``, translated to the file ``output``; or several files or folders, whose translations
-            get the same names (unpacked) in the folder ``output``.
-        output: file or folder; None: standard output, for a single input.
-        pattern: glob pattern for the files of a folder.
-        force: replaces existing translations.
-        resume: skips existing translations and continues interrupted ones.
-        format: format of all files; "": by their endings.
-        reading: settings of formats.
-        shard: part of the work.
-    """
-
+    # One file or ``-``, translated to the file ``output``; or several files or folders, whose translations get the same
+    # names (unpacked) in the folder ``output``.
     inputs: Sequence[Path]
-    output: Path | None = None
-    pattern: str = EVERY
-    force: bool = False
-    resume: bool = False
-    format: str = ""
+    output: Path | None = None  # None: standard output, for a single input
+    pattern: str = EVERY  # glob pattern for the files of a folder
+    force: bool = False  # replaces existing translations
+    resume: bool = False  # skips existing translations and continues interrupted ones
+    format: str = ""  # format of all files; "": by their endings
     reading: Reading = field(default_factory=Reading)
     shard: Shard = Shard()
 

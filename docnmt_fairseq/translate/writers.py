@@ -21,19 +21,12 @@ OTHER_INPUTS = "was started with other options, model or data; give the same, or
 
 @dataclass
 class Journal:
-    """Progress of an incomplete file.
+    """Progress of an incomplete file."""
 
-    Attributes:
-        documents: number of documents written.
-        bytes: size of each file in bytes.
-        source: hash of the source lines of these documents.
-        fingerprint: of everything else that the translation depends on.
-    """
-
-    documents: int
-    bytes: List[int]
-    source: str
-    fingerprint: str
+    documents: int  # number of documents written
+    bytes: List[int]  # size of each file
+    source: str  # hash of the source lines of these documents
+    fingerprint: str  # of everything else that the translation depends on
 
 
 class Writer:

@@ -39,15 +39,10 @@ class TooLarge(InputError):
 
 @dataclass(frozen=True)
 class FormatLimits:
-    """Limits on a file: small files can unpack to large ones, and markup costs time.
+    """Limits on a file: small files can unpack to large ones, and markup costs time."""
 
-    Attributes:
-        unpacked: total bytes of the members of an archive.
-        sentences: sentences to translate, which also limits lines and tags; None: unlimited.
-    """
-
-    unpacked: int = 256 * 2**20
-    sentences: Optional[int] = None
+    unpacked: int = 256 * 2**20  # total bytes of the members of an archive
+    sentences: Optional[int] = None  # sentences to translate, which also limits lines and tags; None: unlimited
 
     def check(self, count: int, what: str, name: str, per_sentence: int = 1) -> None:
         """Checks a number of items before time is spent on them.
@@ -67,41 +62,25 @@ class FormatLimits:
 
 @dataclass(frozen=True)
 class Reading:
-    """Settings of formats.
+    """Settings of formats."""
 
-    Attributes:
-        languages: returns source and target language; called only if needed.
-        empty_lines: what an empty line ends in text with a sentence per line: "document" or "paragraph".
-        running: files without another format are running text.
-        split: in running text, each of the "lines" is a paragraph, or "paragraphs" end at empty lines.
-        alone: returns whether sentences are translated without context, so that long documents may be divided; called
-            only for long ones.
-        limits: limits on a file.
-    """
-
-    languages: Callable[[], Tuple[str, str]] = lambda: ("en", "en")
-    empty_lines: str = "document"
-    running: bool = False
-    split: str = SPLITS[1]
+    languages: Callable[[], Tuple[str, str]] = lambda: ("en", "en")  # source and target; called only if needed
+    empty_lines: str = "document"  # what an empty line ends in text with a sentence per line: or "paragraph"
+    running: bool = False  # files without another format are running text
+    split: str = SPLITS[1]  # in running text, each of the "lines" is a paragraph, or "paragraphs" end at empty lines
+    # Sentences are translated without context, so that long documents may be divided; called only for long ones.
     alone: Callable[[], bool] = lambda: False
     limits: FormatLimits = FormatLimits()
 
 
 @dataclass(frozen=True)
 class Document:
-    """Document of a file.
+    """Document of a file."""
 
-    Attributes:
-        lines: a sentence per line, and boundaries.
-        finish: returns the translated document as bytes, from a translation of each line.
-        first_line: line number of the first of ``lines`` in the file; None if they are not lines of the file.
-        offset: number of lines in the preceding documents of the file.
-    """
-
-    lines: List[str]
-    finish: Callable[[Sequence[str]], bytes]
-    first_line: Optional[int] = None
-    offset: int = 0
+    lines: List[str]  # a sentence per line, and boundaries
+    finish: Callable[[Sequence[str]], bytes]  # returns the translated document, from a translation of each line
+    first_line: Optional[int] = None  # number of the first line in the file; None if they are not lines of the file
+    offset: int = 0  # number of lines in the preceding documents of the file
 
     @property
     def sentences(self) -> int:
@@ -110,17 +89,11 @@ class Document:
 
 
 class Format(ABC):
-    """Contract: ``cls(reading)``; yields the documents of a file, streaming if the format allows it.
-
-    Class attributes:
-        name: name of the format.
-        help: description in one line.
-        endings: file endings of the format.
-    """
+    """Contract: ``cls(reading)``; yields the documents of a file, streaming if the format allows it."""
 
     name: ClassVar[str]
-    help: ClassVar[str]
-    endings: ClassVar[Tuple[str, ...]] = ()
+    help: ClassVar[str]  # description in one line
+    endings: ClassVar[Tuple[str, ...]] = ()  # of file names
 
     def __init__(self, reading: Reading):
         self.reading = reading
@@ -139,15 +112,10 @@ Pieces = Optional[List[str]]  # new pieces of a segment; None: unchanged
 
 @dataclass(frozen=True)
 class Parsed:
-    """Parsed file with a single document.
+    """Parsed file with a single document."""
 
-    Attributes:
-        segments: its texts, in reading order.
-        render: returns the file with new pieces of each segment.
-    """
-
-    segments: Sequence[Segment]
-    render: Callable[[List[Pieces]], bytes]
+    segments: Sequence[Segment]  # its texts, in reading order
+    render: Callable[[List[Pieces]], bytes]  # returns the file with new pieces of each segment
 
 
 class WholeFile(Format):

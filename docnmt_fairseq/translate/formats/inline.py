@@ -65,17 +65,11 @@ class Marked:
 
 @dataclass(frozen=True)
 class Tag:
-    """Tag, comment or declaration between < and >.
-
-    Attributes:
-        start, end: span in the text.
-        name: element name in lower case; "" if it is not a tag.
-        gap: kind of gap.
-    """
+    """Tag, comment or declaration between < and >."""
 
     start: int
     end: int
-    name: str
+    name: str  # element name in lower case; "" if it is not a tag
     gap: Gap
 
 

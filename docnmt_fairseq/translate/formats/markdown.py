@@ -30,24 +30,14 @@ Signature = List[Tuple[Any, ...]]
 
 @dataclass
 class Block:
-    """Text between hard line breaks.
+    """Text between hard line breaks."""
 
-    Attributes:
-        first: number of its first line.
-        lines: text of each line.
-        start: start column on the first line.
-        end: end column on the last line.
-        suffix: hard line break at its end, or "".
-        begins: a paragraph starts with it.
-        marked: text with markup.
-    """
-
-    first: int
-    lines: List[str]
-    start: int
-    end: int
-    suffix: str
-    begins: bool
+    first: int  # number of its first line
+    lines: List[str]  # text of each line
+    start: int  # start column on the first line
+    end: int  # end column on the last line
+    suffix: str  # hard line break at its end, or ""
+    begins: bool  # a paragraph starts with it
     marked: Marked = field(init=False)
 
     def __post_init__(self) -> None:

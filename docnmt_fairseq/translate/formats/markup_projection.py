@@ -51,19 +51,12 @@ def cores_of(pieces: Sequence[str], gaps: Sequence[Gap]) -> Iterator[Span]:
 
 @dataclass(frozen=True)
 class Atoms:
-    """Units between which a translation may be cut: words, and punctuation before and after each.
-
-    Attributes:
-        spans: spans of the atoms.
-        whole: number of atoms before each word with its punctuation, and before the end: where a line may end.
-        words: number of atoms before each word without punctuation, and before the end.
-        visible: number of characters before each atom, and before the end, without white space.
-    """
+    """Units between which a translation may be cut: words, and punctuation before and after each."""
 
     spans: List[Span]
-    whole: List[int]
-    words: List[int]
-    visible: List[int]
+    whole: List[int]  # number of atoms before each word with its punctuation, and before the end: where a line may end
+    words: List[int]  # number of atoms before each word without punctuation, and before the end
+    visible: List[int]  # number of characters before each atom, and before the end, without white space
 
     @classmethod
     def of(cls, text: str) -> "Atoms":

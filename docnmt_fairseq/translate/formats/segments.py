@@ -21,17 +21,11 @@ MAX_CUES = 6  # subtitles of a sentence; without end punctuation, the last of th
 
 @dataclass(frozen=True)
 class Segment:
-    """Text that is translated independently: a paragraph, heading, cell, run of subtitles.
+    """Text that is translated independently: a paragraph, heading, cell, run of subtitles."""
 
-    Attributes:
-        pieces: text between the gaps.
-        gaps: one fewer than pieces.
-        new_paragraph: a paragraph starts with it.
-    """
-
-    pieces: List[str]
-    gaps: List[Gap] = field(default_factory=list)
-    new_paragraph: bool = True
+    pieces: List[str]  # text between the gaps
+    gaps: List[Gap] = field(default_factory=list)  # one fewer than pieces
+    new_paragraph: bool = True  # a paragraph starts with it
 
     def text(self) -> Tuple[str, List[Span]]:
         """Returns the whole text, and the spans of the pieces in it."""
