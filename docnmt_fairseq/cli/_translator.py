@@ -1,15 +1,18 @@
 """Options of commands that translate: model, search, view of documents, hardware."""
 
 import argparse
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Optional
 
-from docnmt_fairseq.cli._options import add_view_arguments, given
+from docnmt_fairseq.cli._options import add_fields, add_view_arguments, given
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.search.options import SearchOptions
 
 if TYPE_CHECKING:
     from docnmt_fairseq.translate.translator import DocumentTranslator
+
+SEARCH = [known.name for known in fields(SearchOptions) if known.name != "nbest"]
 
 
 class Groups(NamedTuple):
@@ -33,29 +36,7 @@ def add_translator_arguments(parser: argparse.ArgumentParser, max_tokens: int) -
     )
 
     search = parser.add_argument_group("search", "as in fairseq-generate")
-    search.add_argument("--beam", type=int, metavar="N", help="beam size (default: 5)")
-    search.add_argument(
-        "--lenpen", type=float, metavar="X", help="length penalty: < 1 prefers shorter, > 1 longer (default: 1)"
-    )
-    search.add_argument(
-        "--max-len-a", type=float, metavar="A", help="maximum length of a translation is A x + B tokens (default: 0)"
-    )
-    search.add_argument("--max-len-b", type=int, metavar="B", help="for x source tokens (default: 200)")
-    search.add_argument("--min-len", type=int, metavar="N", help="minimum length of a translation (default: 1)")
-    search.add_argument("--unkpen", type=float, metavar="X", help="penalty of unknown words (default: 0)")
-    search.add_argument("--no-repeat-ngram-size", type=int, metavar="N", help="no n-gram of this size occurs twice")
-    search.add_argument("--unnormalized", action="store_true", default=None, help="compare sums of log-probabilities")
-    search.add_argument("--sampling", action="store_true", default=None, help="sample translations")
-    search.add_argument("--sampling-topk", type=int, metavar="N", help="sample from the N most probable tokens")
-    search.add_argument(
-        "--sampling-topp",
-        type=float,
-        metavar="P",
-        help="nucleus sampling: smallest set of tokens with cumulative probability >= P",
-    )
-    search.add_argument("--seed", type=int, default=1, metavar="N", help="seed of sampling (default: 1)")
-    search.add_argument("--temperature", type=float, metavar="X", help="> 1 flattens the distribution (default: 1)")
-
+    add_fields(search, SearchOptions, SEARCH, unset=True)
     view = add_view_arguments(parser)
     hardware = parser.add_argument_group("hardware")
     hardware.add_argument(

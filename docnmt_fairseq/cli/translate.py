@@ -61,9 +61,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_fields(parallel, JobOptions, unset=True)
     groups = add_translator_arguments(parser, max_tokens=12000)
-    groups.search.add_argument(
-        "--nbest", type=int, metavar="N", help="translations per sentence, written as by --scores (default: 1)"
-    )
+    add_fields(groups.search, SearchOptions, ["nbest"], unset=True)
     groups.search.add_argument(
         "--scores",
         action="store_true",
@@ -234,7 +232,7 @@ def _translate(args: argparse.Namespace, files: List[InputFile], search: SearchO
         try:
             translate_files(
                 files,
-                ShuffledContext(translator, args.seed) if shuffled else translator,
+                ShuffledContext(translator, search.seed) if shuffled else translator,
                 args.empty_lines,
                 progress.update,
                 scores,
