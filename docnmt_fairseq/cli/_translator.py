@@ -3,7 +3,7 @@
 import argparse
 from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Optional
+from typing import TYPE_CHECKING, Optional, Tuple
 
 from docnmt_fairseq.cli._options import add_fields, add_view_arguments, given
 from docnmt_fairseq.errors import InputError
@@ -15,15 +15,10 @@ if TYPE_CHECKING:
 SEARCH = [known.name for known in fields(SearchOptions) if known.name != "nbest"]
 
 
-class Groups(NamedTuple):
-    """Groups of options that a command may extend."""
-
-    search: argparse._ArgumentGroup
-    view: argparse._ArgumentGroup
-
-
-def add_translator_arguments(parser: argparse.ArgumentParser, max_tokens: int) -> Groups:
-    """Adds the options that :func:`translator_of` reads.
+def add_translator_arguments(
+    parser: argparse.ArgumentParser, max_tokens: int
+) -> Tuple[argparse._ArgumentGroup, argparse._ArgumentGroup]:
+    """Adds the options that :func:`translator_of` reads; returns the groups of the search and the view, to extend them.
 
     Args:
         parser: parser of the command.
@@ -54,7 +49,7 @@ def add_translator_arguments(parser: argparse.ArgumentParser, max_tokens: int) -
         help="precision of matrix products: bf16, int8 on CPUs; bf16, fp16 on GPUs (default: float32)",
     )
     precision.add_argument("--fp16", dest="precision", action="store_const", const="fp16", help="--precision fp16")
-    return Groups(search, view)
+    return search, view
 
 
 def search_of(args: argparse.Namespace) -> SearchOptions:

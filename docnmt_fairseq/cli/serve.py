@@ -45,8 +45,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=EMPTY_LINES[0],
         help="what empty lines end in text with one sentence per line (default: document)",
     )
-    groups = add_translator_arguments(parser, max_tokens=2000)
-    groups.view.add_argument(
+    _, view = add_translator_arguments(parser, max_tokens=2000)
+    view.add_argument(
         "--context",
         choices=("document", "none"),
         help="none: translate every sentence separately, whatever requests say",

@@ -60,14 +60,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--shard", metavar="I/N", help="translate the I-th of N parts: files of a folder, or documents of a file"
     )
     add_fields(parallel, JobOptions, unset=True)
-    groups = add_translator_arguments(parser, max_tokens=12000)
-    add_fields(groups.search, SearchOptions, ["nbest"], unset=True)
-    groups.search.add_argument(
+    search, view = add_translator_arguments(parser, max_tokens=12000)
+    add_fields(search, SearchOptions, ["nbest"], unset=True)
+    search.add_argument(
         "--scores",
         action="store_true",
         help="also write OUTPUT.scores.tsv: line, rank, score and text of every translation",
     )
-    groups.view.add_argument(
+    view.add_argument(
         "--context",
         choices=("document", "none", SHUFFLED),
         help="none: every sentence without context; shuffled: among sentences of other documents, to measure the "
