@@ -130,13 +130,9 @@ def media_type(request: Request, *accepted: str) -> str:
     return found
 
 
-def body_schema(**kinds: Optional[Type[BaseModel]]) -> Dict[str, Any]:
-    """Returns the OpenAPI description of a body that routes read themselves."""
-    types = {"plain": PLAIN, "json": JSON, "file": BYTES}
-    content = {
-        types[name]: {"schema": {"type": "string"} if kind is None else kind.model_json_schema()}
-        for name, kind in kinds.items()
-    }
+def body_of(schemas: Dict[str, Dict[str, Any]]) -> Dict[str, Any]:
+    """Returns the OpenAPI description of a body that a route reads itself, from its schema by media type."""
+    content = {media_type: {"schema": schema} for media_type, schema in schemas.items()}
     return {"requestBody": {"required": True, "content": content}}
 
 
@@ -181,9 +177,9 @@ def router(service: Service) -> APIRouter:
         lines = await unless_disconnected(request, translated_lines(source, future))
         return await service.run_in_thread(lambda: source.finish(lines))
 
-    @routes.post(
-        "/v1/translate", summary="Translate text", openapi_extra=body_schema(plain=None, json=TranslateRequest)
-    )
+    translate_body = body_of({PLAIN: {"type": "string"}, JSON: TranslateRequest.model_json_schema()})
+
+    @routes.post("/v1/translate", summary="Translate text", openapi_extra=translate_body)
     async def translate(request: Request, query: Annotated[TextQuery, Query()]) -> Response:
         """Translates plain text or a JSON object.
 
@@ -217,7 +213,7 @@ def router(service: Service) -> APIRouter:
             ]
         return JSONResponse(answer)
 
-    @routes.post("/v1/files", summary="Translate a file", openapi_extra=body_schema(file=None))
+    @routes.post("/v1/files", summary="Translate a file", openapi_extra=body_of({BYTES: {"type": "string"}}))
     async def files(request: Request, query: Annotated[FileQuery, Query()]) -> Response:
         """Translates a file of any format of docnmt translate.
 
@@ -234,7 +230,11 @@ def router(service: Service) -> APIRouter:
         content = await finished_file(request, source, future)
         return Response(content, media_type=BYTES, headers={"Content-Disposition": "attachment"})  # never a page
 
-    @routes.post("/v1/inspect", summary="Translate and inspect", openapi_extra=body_schema(json=InspectRequest))
+    @routes.post(
+        "/v1/inspect",
+        summary="Translate and inspect",
+        openapi_extra=body_of({JSON: InspectRequest.model_json_schema()}),
+    )
     async def inspect(request: Request) -> Response:
         """Returns tokens of all sentences and, by mechanism, the sentences and words that each token attends to."""
         media_type(request, JSON)
