@@ -73,8 +73,7 @@ def test_invalid_requests(server, method, path, headers, status, part):
 def test_large_bodies(server):
     with socket.create_connection(("127.0.0.1", server.port), timeout=20) as connection:
         connection.sendall(b"POST /v1/translate HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999\r\n\r\na")
-        answer = connection.makefile("rb").read().decode()  # to the end: the server closes the connection
-    assert answer.startswith("HTTP/1.1 413 ")
+        assert connection.makefile("rb").readline().startswith(b"HTTP/1.1 413 ")
     assert server.text("a" * 3_000_001)[0] == 413
     assert server.text("a\n")[0] == 200
 

@@ -41,6 +41,7 @@ def test_translation_or_one_line(ending, command, tmp_path, capsys):
             lines = [line for line in error.splitlines() if line.startswith("docnmt translate: error: ")]
             assert len(lines) == 1 and "in." in lines[0] and len(lines[0]) < 400 and "Traceback" not in error, error
             assert [path.name for path in tmp_path.iterdir()] == [source.name]
+        source.unlink()
         target.unlink(missing_ok=True)
 
 
