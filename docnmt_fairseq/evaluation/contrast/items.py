@@ -87,10 +87,10 @@ def read_json(path: Path, kind: Type[T]) -> T:
     """
     try:
         content = parse_json("\n".join(read_lines(path)))
-    except ValueError as error:
-        raise InputError(f"{path}: not JSON: {error}") from None
+    except ValueError:
+        content = None
     if not isinstance(content, kind) or not content:
-        raise InputError(f"{path}: expected a {kind.__name__} of items")
+        raise InputError(f"{path}: expected a JSON {kind.__name__} of items")
     return content
 
 

@@ -21,14 +21,10 @@ def read(table: Path) -> List[ContrastItem]:
     Raises:
         InputError: missing files, or files of different corpora.
     """
-    if not table.name.endswith(SUFFIX):
-        raise InputError(f"--items {table}: expected SPLIT{SUFFIX} of docnmt synth")
     options = read_json(table.parent / "lexicon.json", dict)["options"]
-    split = table.name[: -len(SUFFIX)]
+    split = table.name.removesuffix(SUFFIX)
     files = [table.parent / f"{split}.{options[f'{side}_lang']}" for side in ("source", "target")]
     source, target = (list(read_lines(file)) for file in files)
-    if len(source) != len(target):
-        raise InputError(f"{files[0]} has {len(source)} lines, but {files[1]} has {len(target)}")
     starts = _document_starts(source)
     documents: Dict[int, ItemDocument] = {}
     items = []

@@ -96,10 +96,7 @@ def parse_words(given: Optional[str]) -> FrozenSet[str]:
     """
     if given in PRONOUNS:
         return frozenset(PRONOUNS[given])
-    words = [word.strip().lower() for word in (given or "").split(",") if word.strip()]
-    for word in words:
-        if words_of(word) != [word]:
-            raise InputError(f"--pronouns {given}: {word!r} is not a word; separate words with commas")
+    words = words_of(given or "")
     if not words:
         raise InputError(f"--metrics pronouns: requires --pronouns WORD,WORD,... or a language: {LANGUAGES}")
     return frozenset(words)

@@ -121,12 +121,13 @@ def labels_of(references: References, rule: RegisterRule, path: Optional[Path]) 
     """
     if path is not None:
         by_line = read_labels(path, references, rule)
-        return [by_line.get(number - 1) for numbers in references.lines for number in numbers]
-    found = [rule.register_of(sentence, unambiguous_only=True) for sentence in segments(references.streams[0])]
+        found = [by_line.get(number - 1) for numbers in references.lines for number in numbers]
+    else:
+        found = [rule.register_of(sentence, unambiguous_only=True) for sentence in segments(references.streams[0])]
     if not any(found):
         registers = " or ".join(rule.markers)
         raise InputError(
-            f"{references.files[0]}: no unambiguous {registers}; check --register-language or give --register-labels"
+            f"{path or references.files[0]}: no {registers}; check --register-language or give --register-labels"
         )
     return found
 
@@ -140,7 +141,7 @@ def read_labels(path: Path, references: References, rule: RegisterRule) -> Dict[
         rule: rule of its language.
 
     Raises:
-        InputError: a malformed or repeated row, a line that is not a sentence, an unknown register, or no row.
+        InputError: a malformed row, a line that is not a sentence, or an unknown register.
     """
     sentences = {number - 1 for numbers in references.lines for number in numbers}
     labels: Dict[int, str] = {}
@@ -154,9 +155,5 @@ def read_labels(path: Path, references: References, rule: RegisterRule) -> Dict[
         if int(line) not in sentences:
             message = f"line {line} of {references.files[0]} is not a sentence; lines count from 0, with empty ones"
             raise InputError.at(path, row, message)
-        if int(line) in labels:
-            raise InputError.at(path, row, f"second label of line {line}")
         labels[int(line)] = register
-    if not labels:
-        raise InputError(f"{path}: no rows LINE<TAB>REGISTER")
     return labels

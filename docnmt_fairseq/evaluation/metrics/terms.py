@@ -44,7 +44,7 @@ class Terms(Metric):
         pattern = whole_words(terms)
         self.forms = {term: whole_words(forms) for term, forms in terms.items()}
         self.required: List[Dict[str, int]] = [
-            Counter(pattern.findall(_normalise(sentence))) for sentence in segments(test_set.source or [])
+            Counter(filter(None, pattern.findall(_normalise(sentence)))) for sentence in segments(test_set.source or [])
         ]
         if not any(self.required):
             raise InputError(f"{options.terms}: none of these {len(terms)} terms is in the source; check the languages")
@@ -63,10 +63,10 @@ def read_terms(path: Path) -> Dict[str, Tuple[str, ...]]:
     """Target forms of each source term, casefolded.
 
     Args:
-        path: rows ``TERM<TAB>FORM|FORM...``.
+        path: rows ``TERM<TAB>FORM|FORM...``; rows of the same term are joined.
 
     Raises:
-        InputError: a malformed row, a repeated term, or no term; names file and row.
+        InputError: a malformed row; names file and row.
     """
     terms: Dict[str, Tuple[str, ...]] = {}
     for row, text in enumerate(read_lines(path), start=1):
@@ -76,11 +76,7 @@ def read_terms(path: Path) -> Dict[str, Tuple[str, ...]]:
         forms = tuple(filter(None, map(str.strip, fields[-1].split("|"))))
         if len(fields) != 2 or not fields[0] or not forms:
             raise InputError.at(path, row, f"expected TERM<TAB>FORM|FORM..., found {text!r}")
-        if fields[0] in terms:
-            raise InputError.at(path, row, f"second row of {fields[0]!r}; give all forms in one row")
-        terms[fields[0]] = forms
-    if not terms:
-        raise InputError(f"{path}: no rows TERM<TAB>FORM|FORM...")
+        terms[fields[0]] = (*terms.get(fields[0], ()), *forms)
     return terms
 
 
