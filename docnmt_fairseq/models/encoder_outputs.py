@@ -1,27 +1,19 @@
 """Encoder outputs: the states of all sources, shared by the hypotheses of a sentence during decoding."""
 
 from dataclasses import dataclass, field, replace
-from typing import Any, Callable, Dict, List, Optional, Tuple, TypeVar
+from typing import Any, Callable, Dict, Hashable, List, Optional, Tuple, TypeVar
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
-from docnmt_fairseq.batch.layout import DocumentLayout, PlanKey
+from docnmt_fairseq.batch.layout import DocumentLayout
 from docnmt_fairseq.multisource.packed import SourceStates
 
 EncoderOut = Dict[str, List[Any]]  # fairseq's dictionary, with an EncoderOutputs under this key:
 ENCODER_OUTPUTS = "encoder_outputs"
 T = TypeVar("T")
-
-
-@dataclass(frozen=True)
-class DocumentOfRows(PlanKey[Tensor]):
-    """Plan key of the document of every decoded row, [S]."""
-
-    def make(self, layout: DocumentLayout) -> Tensor:
-        return layout.index(layout.decoded_document)
 
 
 @dataclass(frozen=True)
@@ -75,7 +67,7 @@ class EncoderOutputs:
     sentences: Optional[Tensor] = None
     row_sentence: Optional[Tensor] = None
     previous: Optional[PreviousTargets] = None
-    _of_batch: Dict[nn.Module, Any] = field(default_factory=dict)  # cache shared by all derived objects
+    _of_batch: Dict[Hashable, Any] = field(default_factory=dict)  # cache shared by all derived objects
     _once: Dict[nn.Module, List[Tensor]] = field(default_factory=dict)  # cache for the selected sentences
     _left: Dict[nn.Module, List[Tensor]] = field(default_factory=dict)  # cache for the remaining sentences
 
@@ -100,7 +92,7 @@ class EncoderOutputs:
         """States [M_k, d_k] of every source."""
         return [source.states for source in self.by_source]
 
-    def per_batch(self, owner: nn.Module, make: Callable[[], T]) -> T:
+    def per_batch(self, owner: Hashable, make: Callable[[], T]) -> T:
         """Result of ``make``, cached per batch and owner."""
         if owner not in self._of_batch:
             self._of_batch[owner] = make()
@@ -119,7 +111,7 @@ class EncoderOutputs:
 
     def row_document(self) -> Tensor:
         """Document of every hypothesis, [B]."""
-        documents = self.layout.plan(DocumentOfRows())
+        documents = self.per_batch("documents", lambda: self.layout.index(self.layout.decoded_document))
         taken = None if self.taken is None else self.layout.index(self.taken)
         for index in (taken, self.sentences, self.row_sentence):
             documents = documents if index is None else documents.index_select(0, index)
