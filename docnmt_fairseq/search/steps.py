@@ -36,8 +36,8 @@ class StepDecoder(Protocol):
         looks_back: sentences of a document are decoded one after another: each sees the previous translations.
     """
 
-    refills = False
-    looks_back = False
+    refills: bool = False
+    looks_back: bool = False
 
     def begin(self) -> None:
         """Starts or ends a search: drops all slots."""
