@@ -4,14 +4,12 @@ import numpy as np
 import pytest
 import torch
 
-from docnmt_fairseq.context.base import CONTEXT_MECHANISMS, DECODER_MECHANISMS, TARGET_MECHANISMS
 from docnmt_fairseq.criterions.document_label_smoothed_cross_entropy import DocumentLabelSmoothedCrossEntropy
 from docnmt_fairseq.tasks.auxiliary_losses import with_auxiliary_losses
 from tests.support import toy
 from tests.support.architectures import ARCHITECTURES, begun, parameters
 from tests.support.decoding import logits, padded, stepwise, stir
 from tests.support.extra_sources import with_extra_sources
-from tests.support.marks import slow_except
 from tests.support.toy import TINY_RNN
 
 DOCUMENTS = [name for name, family in ARCHITECTURES.items() if family.task == "document_translation"]
@@ -128,29 +126,15 @@ def test_without_context_sentences_are_independent(data_bin, name):
         torch.testing.assert_close(together[row, :target], expected, atol=1e-5, rtol=1e-5)
 
 
-XAVIER = ["--context-init", "xavier"]
-# Options, and the attending module.
+# Options, and the attending module; context mechanisms: tests/context/test_contract.py.
 ATTENDING = {
-    **{
-        name: (["--context-attention", name, *XAVIER], "encoder.layers.1.context")
-        for name in CONTEXT_MECHANISMS.names()
-    },
-    **{
-        f"decoder {name}": (["--decoder-context-attention", name, *XAVIER], "decoder.layers.1.context")
-        for name in DECODER_MECHANISMS.names()
-    },
-    **{
-        f"target {name}": (["--target-context-attention", name, *XAVIER], "decoder.target_context")
-        for name in TARGET_MECHANISMS.names()
-    },
+    "context": (["--context-attention", "conditional", "--context-init", "xavier"], "encoder.layers.1.context"),
     "several sources": (["--extra-sources", "previous:2"], "decoder.layers.0.encoder_attn"),
     "recurrent": ([], "decoder.attention"),
 }
 
 
-@pytest.mark.parametrize(
-    "name", slow_except(["conditional", "decoder ca-att", "several sources", "recurrent"], ATTENDING)
-)
+@pytest.mark.parametrize("name", ATTENDING)
 def test_dropout_of_attention_weights_in_training_only(data_bin, name):
     options, attending = ATTENDING[name]
     kind = {"arch": "document_rnn", "tiny": TINY_RNN} if name == "recurrent" else {}

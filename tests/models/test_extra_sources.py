@@ -134,15 +134,6 @@ def test_large_parameters_without_sources(extra_bin):
     assert not any(parameter.grad.any() for parameter in model.encoder.extra_sources.parameters())
 
 
-def test_features_of_no_sentence(extra_bin):
-    task, model = built(extra_bin, sources="features:image")
-    batch = toy.batch_of(task)
-    empty = ExtraSourceBatch(torch.zeros(0, 3), np.zeros(11, dtype=np.int64))
-    sources, (source,) = encoded(model, {**batch, "net_input": {**batch["net_input"], "extra_sources": [empty]}})
-    states, padding = source.padded(sources.layout)
-    assert padding.all() and states.requires_grad
-
-
 def test_batch_without_extra_data(extra_bin):
     task, model = built(extra_bin)
     batch = toy.batch_of(task)

@@ -7,9 +7,13 @@ import torch
 
 from docnmt_fairseq.batch import transfer
 from docnmt_fairseq.batch.layout import DocumentLayout
+from docnmt_fairseq.context.base import CONTEXT_MECHANISMS
 from docnmt_fairseq.context.conditional import attention
+from docnmt_fairseq.context.conditional.kernels.pytorch import kernel
 from docnmt_fairseq.layers.auxiliary_losses import collect
 from tests.support import toy
+from tests.support.counted_device import counted
+from tests.support.device import NEEDED, device, moved, on_cpu, step
 from tests.support.marks import slow_except
 from tests.support.variants import VARIANTS, build
 
@@ -20,15 +24,15 @@ PRESETS = {name for name in VARIANTS if name.endswith("_tiny")} - set(QUICK)  # 
 
 
 @pytest.fixture(scope="module", params=slow_except(QUICK, [name for name in VARIANTS if name not in PRESETS]))
-def step(request, data_bin):
+def model_and_batch(request, data_bin):
     """Returns a model and a batch of the data loader."""
     task, model = build(request.param, data_bin)
     task.request_plans()
     return model, toy.batch_of(task)
 
 
-def test_collater_makes_all_plans(step, monkeypatch):
-    model, batch = step
+def test_collater_makes_all_plans(model_and_batch, monkeypatch):
+    model, batch = model_and_batch
     missing = []
 
     def plan(layout, key):
@@ -44,8 +48,8 @@ def test_collater_makes_all_plans(step, monkeypatch):
     assert not missing
 
 
-def test_layout_moves_in_one_copy(step, monkeypatch):
-    _, batch = step
+def test_layout_moves_in_one_copy(model_and_batch, monkeypatch):
+    _, batch = model_and_batch
     layout, copies = batch["net_input"]["layout"].gathered(), []
     copied = transfer._copied
     monkeypatch.setattr(transfer, "_copied", lambda *given: copies.append(given) or copied(*given))
@@ -89,3 +93,50 @@ def test_plans_are_requested_when_batches_are_made(data_bin, monkeypatch):
     assert task.documents_in_memory(lines).plans == task.plans and len(task.plans) > 3
     task.get_batch_iterator(task.dataset("test"), max_tokens=100)
     assert task.dataset("test").plans == task.plans
+
+
+ON_DEVICE = ("document_transformer_tiny", "document_rnn_tiny", "conditional block", "hierarchical sources")
+OTHERS = (
+    "memory gated-feed-forward",
+    "tree block",
+    "han of targets",
+    "ca-att in the decoder",
+    "selection loss",
+    "pieces",
+)
+
+
+@NEEDED
+@pytest.mark.parametrize("name", slow_except(ON_DEVICE, ON_DEVICE + OTHERS))
+def test_training_step_never_waits_for_the_device(name, data_bin):
+    """It moves the batch in one copy and computes the same there."""
+    task, model = build(name, data_bin)
+    model.train()
+    loss, gradients = step(task, model, toy.batch_of(task))
+    expected = on_cpu(loss), {key: on_cpu(value) for key, value in gradients.items()}
+    with device() as there:
+        model.to(there)
+        sample = moved(toy.batch_of(task), there)
+        with counted(raising=True) as count:
+            loss, gradients = step(task, model, sample)
+        found = on_cpu(loss), {key: on_cpu(value) for key, value in gradients.items()}
+    assert len(count.copies) == 1, count.copies
+    torch.testing.assert_close(found[0], expected[0], atol=1e-4, rtol=1e-4)
+    for key, gradient in found[1].items():
+        torch.testing.assert_close(gradient, expected[1][key], atol=1e-3, rtol=1e-3, msg=key)
+
+
+@NEEDED
+def test_remaining_synchronisations(data_bin, monkeypatch):
+    """The torch kernel reads how many pairs have sentences of each length, for large documents, once per layer."""
+    monkeypatch.setattr(kernel, "TOKENS_PER_PLACE", 0)
+    task, model = build("conditional block", data_bin)
+    with device() as there:
+        model.train().to(there)
+        sample = moved(toy.batch_of(task), there)
+        with counted() as count:
+            output, _ = model(**sample["net_input"])
+        with counted(raising=True):
+            output.sin().sum().backward()
+    layers = sum(isinstance(module, CONTEXT_MECHANISMS["conditional"]) for module in model.modules())
+    assert [name for name, _ in count.reads] == ["_to_copy"] * layers and len(count.copies) == 1

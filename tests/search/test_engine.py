@@ -1,5 +1,7 @@
 """Hypotheses and scores of the search engine equal those of fairseq's search, for every model and option."""
 
+from collections import Counter
+
 import pytest
 import torch
 from fairseq.dataclass.configs import GenerationConfig
@@ -12,6 +14,8 @@ from docnmt_fairseq.search.steps import IncrementalSteps
 from docnmt_fairseq.search.transformer_steps import TransformerSteps
 from tests.support import toy
 from tests.support.architectures import ARCHITECTURES, QUICK, begun, parameters
+from tests.support.counted_device import counted
+from tests.support.device import NEEDED, device, moved
 from tests.support.extra_sources import with_extra_sources
 from tests.support.marks import slow_except
 
@@ -295,3 +299,31 @@ def test_sampling_depends_on_seed_and_sentence_only(sentence):
     assert first == sampled(pieces=1, hypotheses=6) != sampled(seed=2)
     assert len({str(one) for several in first.values() for one in several}) > 20
     assert sampled(sampling_topk=1) == sampled(seed=2, sampling_topk=1) == sampled(seed=3, sampling_topp=1e-6)
+
+
+READS = {
+    "beam": {},
+    "n-grams": {"no_repeat_ngram_size": 3, "unkpen": 1.0},
+    "drawn": {"sampling": True, "sampling_topk": 5},
+}
+
+
+@NEEDED
+@pytest.mark.parametrize("options", READS)
+@pytest.mark.parametrize("name", ["conditional, block", "rnn gru"])
+def test_step_reads_once(name, options, data_bin):
+    """A search step synchronises with the device once, to read the candidates."""
+    _, task, model = ARCHITECTURES[name].build(data_bin)
+    task.load_dataset("test")
+    dataset = task.dataset("test")
+    wanted = SearchOptions(beam=3, min_len=18, max_len_b=18, **READS[options])  # all end together
+    with device() as there:
+        begun(model, 0.4).eval().to(there)
+        sample = moved(dataset.collater([dataset[number] for number in range(len(dataset))]), there)
+        engine = SearchEngine([model], task.target_dictionary, wanted)
+        with counted() as count:
+            found = list(engine.run(iter([sample])))
+    assert {len(hypotheses[0]["tokens"]) for _, hypotheses in found} == {19}
+    reads = Counter(line.split(":")[0] for _, line in count.reads)
+    assert reads.pop("search/candidates.py") == 19
+    assert sum(reads.values()) <= 7, reads  # of the batch, and when the cache is full
