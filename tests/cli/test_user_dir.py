@@ -1,4 +1,4 @@
-"""``docnmt --user-dir``: what a custom package registers is known to the command and its jobs."""
+"""``docnmt --user-dir``: what a custom package registers is known to the command."""
 
 import os
 import subprocess
@@ -71,14 +71,14 @@ def test_custom_metric(mine, tmp_path):
 
 
 @pytest.mark.slow
-def test_custom_mechanism_is_trained_and_translates_in_jobs(mine, data_bin, tmp_path):
+def test_custom_mechanism_is_trained_and_translates(mine, data_bin, tmp_path):
     trained = [data_bin, "--task", "document_translation", "--arch", "document_transformer_nothing_tiny", *toy.TINY]
     trained += ["--nothing-much", "1", "--optimizer", "adam", "--max-tokens", "60", "--max-update", "1", *toy.HERE]
     run("fairseq_cli.train", *trained, "--user-dir", mine, "--save-dir", tmp_path / "model")
     data = toy.as_prepared(data_bin, tmp_path / "prepared")
     (tmp_path / "in.txt").write_text("a b\n\nc\n", encoding="utf-8")
     own = ["--path", tmp_path / "model/checkpoint_last.pt", "--data", data, "--cpu", "--max-len-b", "5"]
-    own += ["--input", tmp_path / "in.txt", "--output", tmp_path / "out.txt", "--workers", "2"]
+    own += ["--input", tmp_path / "in.txt", "--output", tmp_path / "out.txt"]
     run("docnmt_fairseq", "--user-dir", mine, "translate", *own)
     assert len((tmp_path / "out.txt").read_text(encoding="utf-8").splitlines()) == 3
 
