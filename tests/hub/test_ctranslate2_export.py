@@ -20,7 +20,8 @@ from docnmt_fairseq.search.options import SearchOptions
 from docnmt_fairseq.translate.translator import DocumentTranslator
 from tests.support import hub, pretrained, toy
 from tests.support.hub import PRE_NORM, STOCK
-from tests.support.pretrained import ENGLISH, GERMAN, changed, some_quick
+from tests.support.marks import slow_except
+from tests.support.pretrained import ENGLISH, GERMAN, changed
 
 ctranslate2 = pytest.importorskip("ctranslate2", reason="the extra ctranslate2 is not installed")
 
@@ -79,7 +80,7 @@ def log_probs_by_us(path, data, pairs):
     return found
 
 
-@pytest.mark.parametrize("model", some_quick(MODELS, QUICK))
+@pytest.mark.parametrize("model", slow_except(QUICK, MODELS))
 def test_equal_probabilities(trained, prepared, tmp_path, model):
     options, kind = MODELS[model]
     path = with_random_parameters(trained(*options, **kind), tmp_path)
@@ -158,7 +159,7 @@ REFUSED = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("model", some_quick(REFUSED, {"context", "windows", "softmax"}))
+@pytest.mark.parametrize("model", slow_except({"context", "windows", "softmax"}, REFUSED))
 def test_unsupported_models_leave_no_files(trained, prepared, tmp_path, model):
     options, kind = REFUSED[model]
     with pytest.raises(InputError):
@@ -254,7 +255,7 @@ def translations(model, lines):
     return DocumentTranslator.from_checkpoint(model / "checkpoint.pt", data=model, cpu=True).translate([lines])[0]
 
 
-@pytest.mark.parametrize("steps", some_quick(TEXT, {"subwords"}))
+@pytest.mark.parametrize("steps", slow_except({"subwords"}, TEXT))
 def test_program_of_the_page(tmp_path, steps):
     """The program in README.md translates as docnmt translate."""
     model = hub.trained(hub.made(tmp_path, **TEXT[steps]), tmp_path)

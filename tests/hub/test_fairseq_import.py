@@ -18,7 +18,8 @@ from docnmt_fairseq.search.options import SearchOptions
 from docnmt_fairseq.translate.translator import DocumentTranslator
 from tests.support import toy
 from tests.support.fairseq_released import codec_of, log_probabilities, logits_of_fairseq, released, tokens, tokens_of
-from tests.support.pretrained import ENGLISH, GERMAN, imported, some_quick
+from tests.support.marks import slow_except
+from tests.support.pretrained import ENGLISH, GERMAN, imported
 from tests.support.toy import TINY
 
 STRUCTURES = {
@@ -36,7 +37,7 @@ def load(folder):
     return load_ensemble(folder / "checkpoint.pt", data=folder)
 
 
-@pytest.mark.parametrize("name", some_quick(STRUCTURES, {"post-norm", "learned positions"}))
+@pytest.mark.parametrize("name", slow_except({"post-norm", "learned positions"}, STRUCTURES))
 def test_outputs_equal_those_of_fairseq(binarised, tmp_path, name):
     place = released(binarised, tmp_path, *STRUCTURES[name])
     ensemble, codec = load(imported(place, tmp_path / "imported")), codec_of(tmp_path)
@@ -50,7 +51,7 @@ def test_outputs_equal_those_of_fairseq(binarised, tmp_path, name):
         torch.testing.assert_close(ours[:, there], theirs, atol=1e-5, rtol=1e-5)
 
 
-@pytest.mark.parametrize("name", some_quick(STRUCTURES, {"learned positions"}))
+@pytest.mark.parametrize("name", slow_except({"learned positions"}, STRUCTURES))
 def test_pretrained_preset_takes_the_architecture(binarised, tmp_path, name):
     place = released(binarised, tmp_path, *STRUCTURES[name], updates="1")
     command = ["--finetune-from-model", str(place / "model.pt"), "--max-update", "1", "--lr", "0"]
@@ -182,7 +183,7 @@ TOKENS = {  # options of language tokens, and the tokens
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", some_quick(TOKENS, {"multilingual", "target token in the source"}))
+@pytest.mark.parametrize("name", slow_except({"multilingual", "target token in the source"}, TOKENS))
 def test_translations_equal_those_of_the_multilingual_task(binarised, tmp_path, name):
     options, begins = TOKENS[name]
     options = ["--langs", "de,en,fr", *options]

@@ -18,7 +18,8 @@ from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.search.options import SearchOptions
 from docnmt_fairseq.translate.translator import DocumentTranslator
 from tests.support import toy
-from tests.support.pretrained import ENGLISH, GERMAN, imported, marian_folder, multilingual_folder, some_quick
+from tests.support.marks import slow_except
+from tests.support.pretrained import ENGLISH, GERMAN, imported, marian_folder, multilingual_folder
 
 ROOT = Path(__file__).parents[2]
 SCRIPT = ROOT / "scripts" / "finetune_pretrained.sh"
@@ -60,7 +61,7 @@ class Imported:
         return toy.generate(self.data_bin, checkpoint, *SEARCH).hypotheses
 
 
-@pytest.fixture(scope="module", params=some_quick(("marian", "m2m", "mbart"), {"m2m"}))
+@pytest.fixture(scope="module", params=slow_except({"m2m"}, ("marian", "m2m", "mbart")))
 def model(request, tmp_path_factory):
     return Imported(tmp_path_factory.mktemp(request.param), request.param)
 
@@ -109,7 +110,7 @@ def test_conditional_attention_trains(model, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("mechanism", set(CONTEXT_MECHANISMS.names()) - {"conditional"})
+@pytest.mark.parametrize("mechanism", [name for name in CONTEXT_MECHANISMS.names() if name != "conditional"])
 def test_mechanisms_train(marian, tmp_path, mechanism):
     assert_starts_as_imported_and_learns(marian, tmp_path, mechanism=mechanism)
 

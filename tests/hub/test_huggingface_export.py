@@ -17,13 +17,13 @@ from docnmt_fairseq.translate.translator import DocumentTranslator
 from tests.support import toy
 from tests.support.documents import write_lines
 from tests.support.hub import PRE_NORM, STOCK, assert_same, loaded, made, pair_of, trained
+from tests.support.marks import slow_except
 from tests.support.pretrained import (
     ENGLISH,
     GERMAN,
     imported,
     marian_folder,
     multilingual_folder,
-    some_quick,
     transformers,
 )
 
@@ -39,7 +39,7 @@ RELEASED = {
 CODES = {"nllb": ("eng_Latn", "deu_Latn")}
 
 
-@pytest.mark.parametrize("name", some_quick(RELEASED, {"marian", "nllb", "mbart"}))
+@pytest.mark.parametrize("name", slow_except({"marian", "nllb", "mbart"}, RELEASED))
 def test_round_trip_is_bit_identical(tmp_path, name):
     kind, released, data, hub = name.split()[0], tmp_path / "released", tmp_path / "imported", tmp_path / "hub"
     if kind == "marian":
@@ -117,7 +117,7 @@ TRAINED = {
 }
 
 
-@pytest.mark.parametrize("name", some_quick(TRAINED, {"post-norm", "like Marian", "low-rank updates"}))
+@pytest.mark.parametrize("name", slow_except({"post-norm", "like Marian", "low-rank updates"}, TRAINED))
 def test_models_trained_here(data, tmp_path, name):
     options, kind, expected = TRAINED[name]
     model = trained(data, tmp_path, *options, **kind)

@@ -11,6 +11,7 @@ from docnmt_fairseq.corpus.text_codec import TextCodec
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.search.options import SearchOptions
 from docnmt_fairseq.translate.translator import DocumentTranslator
+from tests.support.marks import slow_except
 from tests.support.pair import Pair, assert_same_encoder_states, assert_same_log_probabilities, assert_same_translations
 from tests.support.pretrained import (
     ENGLISH,
@@ -20,7 +21,6 @@ from tests.support.pretrained import (
     marian_folder,
     multilingual_folder,
     refused,
-    some_quick,
     transformers,
 )
 
@@ -40,7 +40,7 @@ SHAPES = {
 }
 
 
-@pytest.fixture(scope="module", params=some_quick(MARIAN_SHAPES, {"plain"}))
+@pytest.fixture(scope="module", params=slow_except({"plain"}, MARIAN_SHAPES))
 def marian(request, tmp_path_factory):
     folder = tmp_path_factory.mktemp("marian")
     model = marian_folder(folder / "released", **MARIAN_SHAPES[request.param])
@@ -73,7 +73,7 @@ def test_marian_with_several_target_languages(tmp_path):
     assert codec.encode(0, ["the cat"])[0].startswith(">>deu<< ▁the") and codec.encode(1, ["die"]) == ["▁d ie"]
 
 
-@pytest.fixture(scope="module", params=some_quick(SHAPES, {"m2m", "nllb", "mbart"}))
+@pytest.fixture(scope="module", params=slow_except({"m2m", "nllb", "mbart"}, SHAPES))
 def multilingual(request, tmp_path_factory):
     kind = request.param.split()[0]
     folder = tmp_path_factory.mktemp(kind)

@@ -185,11 +185,6 @@ def imported(folder, output, languages=LANGUAGES, codes=(None, None), **settings
     return output
 
 
-def some_quick(names, quick):
-    """Returns parameters; those that are not in ``quick`` are marked slow."""
-    return [name if name in quick else pytest.param(name, marks=pytest.mark.slow) for name in names]
-
-
 def refused(folder, match, **settings):
     """Asserts that a folder is refused in one line and nothing is written."""
     output = folder.parent / "imported"
