@@ -1,4 +1,4 @@
-"""Ragged random documents, and a toy data-bin made once."""
+"""Settings of all tests, and a toy data-bin."""
 
 import logging
 import os
@@ -16,8 +16,8 @@ from tests.support.imported import Imported
 
 settings.register_profile("repeatable", deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 settings.load_profile("repeatable")
-PRODUCTION_PRICE = ragged.MIN_GROUP_COST
-ragged.MIN_GROUP_COST = 4.0  # the tests' small batches fall into several groups, too, as real ones do
+PRODUCTION_COST = ragged.MIN_GROUP_COST
+ragged.MIN_GROUP_COST = 4.0  # small batches of tests are divided into several groups, as real ones are
 torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "2")))
 
 
@@ -73,13 +73,13 @@ def pytest_collection_modifyitems(items):
             if seen[test] % each:
                 item.add_marker(pytest.mark.slow)
             seen[test] += 1
-    # Files with slow tests begin first, so that at the end no process is left alone with one of them.
+    # Files with slow tests run first, so that processes end at about the same time.
     items.sort(key=lambda item: item.path not in long)
 
 
 @pytest.fixture(autouse=True)
 def _logging_as_before():
-    """What a test changes of what is logged ends with it."""
+    """Restores the level of logging after a test."""
     before = logging.root.manager.disable
     yield
     logging.disable(before)
@@ -87,7 +87,7 @@ def _logging_as_before():
 
 @pytest.fixture(autouse=True)
 def _no_best_of_an_earlier_training():
-    """fairseq keeps the best loss in its function: a later training of the process would save no best checkpoint."""
+    """Resets the best loss, which fairseq keeps in its function between the trainings of a process."""
     checkpoints = sys.modules.get("fairseq.checkpoint_utils")
     if checkpoints is not None:
         vars(checkpoints.save_checkpoint).pop("best", None)
@@ -95,7 +95,7 @@ def _no_best_of_an_earlier_training():
 
 @pytest.fixture(scope="session")
 def imported(tmp_path_factory):
-    """Runs commands without importing fairseq anew."""
+    """Provides the server that runs commands without importing fairseq again."""
     server = Imported(tmp_path_factory.mktemp("imported"), Path(__file__).parents[1])
     yield server
     server.close()
@@ -103,7 +103,7 @@ def imported(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def ready_python(tmp_path_factory, imported):
-    """Starts modules that import fairseq sooner, in the place of ``sys.executable``."""
+    """Returns a replacement of ``sys.executable`` that runs modules without importing fairseq again."""
     folder = tmp_path_factory.mktemp("python")
     imported.commands(folder)
     return str(folder / "python")
@@ -111,16 +111,16 @@ def ready_python(tmp_path_factory, imported):
 
 @pytest.fixture
 def starts_soon(monkeypatch, ready_python):
-    """Has processes that the test starts, and those of torchrun, be forked off one that has imported fairseq."""
+    """Forks the processes of a test, also those of torchrun, from one that has imported fairseq."""
     monkeypatch.setattr(sys, "executable", ready_python)
     monkeypatch.setenv("PYTHON_EXEC", ready_python)
 
 
 @pytest.fixture
 def production_price(monkeypatch):
-    """Lets batches fall into groups as they do outside the tests."""
-    monkeypatch.setattr(ragged, "MIN_GROUP_COST", PRODUCTION_PRICE)
-    return PRODUCTION_PRICE
+    """Restores the cost of groups outside of the tests."""
+    monkeypatch.setattr(ragged, "MIN_GROUP_COST", PRODUCTION_COST)
+    return PRODUCTION_COST
 
 
 @pytest.fixture(scope="session")
