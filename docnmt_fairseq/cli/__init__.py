@@ -9,17 +9,19 @@ import argparse
 import importlib
 import io
 import logging
+import os
 import pkgutil
 import sys
 from contextlib import contextmanager
-from types import ModuleType
-from typing import Dict, Iterable, Iterator, List, Optional, Tuple
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Dict, Iterable, Iterator, List, Optional, Sequence, Tuple
 
 from docnmt_fairseq import __version__
 from docnmt_fairseq.cli._output import Parser, check_output, one_line_interruption
-from docnmt_fairseq.cli._user_dir import USER_DIR, import_leading_user_dir
 from docnmt_fairseq.errors import InputError
 
+USER_DIR = "custom package to import before COMMAND, which can then use everything that it registers"
 QUIET = ("fairseq.tasks.text_to_speech",)  # reports missing optional packages when fairseq is imported
 
 
@@ -75,6 +77,29 @@ def only_warnings(loggers: Iterable[str]) -> Iterator[None]:
             logger.setLevel(level)
 
 
+def import_user_dir(argv: Sequence[str]) -> None:
+    """Imports the package of a leading ``--user-dir`` as fairseq's commands do.
+
+    Raises:
+        InputError: there is no such package, or its name is taken.
+    """
+    leading = argparse.ArgumentParser(add_help=False)  # allows abbreviations, as the parser of the command does
+    leading.add_argument("--user-dir")
+    leading.add_argument("rest", nargs=argparse.REMAINDER)
+    folder = leading.parse_known_args(argv)[0].user_dir
+    if folder is None:
+        return
+    path = Path(os.path.abspath(folder))
+    if not (path / "__init__.py").is_file():
+        raise InputError(f"--user-dir {folder}: not a package; give a folder with an __init__.py")
+    other = sys.modules.get(path.name)
+    if "." in path.name or (other is not None and str(path) not in getattr(other, "__path__", ())):
+        raise InputError(f"--user-dir {folder}: the name {path.name} is invalid or taken; rename the folder")
+    from fairseq.utils import import_user_module
+
+    import_user_module(SimpleNamespace(user_dir=str(path)))
+
+
 @one_line_interruption("docnmt")
 def main(argv: Optional[List[str]] = None) -> int:
     """Runs one subcommand; input errors and errors of files end with status 2 and one line."""
@@ -82,7 +107,7 @@ def main(argv: Optional[List[str]] = None) -> int:
     logging.basicConfig(format="%(asctime)s | %(message)s", datefmt="%H:%M:%S", level=logging.INFO, stream=sys.stderr)
     try:
         with only_warnings(QUIET):
-            import_leading_user_dir(argv)
+            import_user_dir(argv)
     except InputError as error:
         print(f"docnmt: error: {error}", file=sys.stderr)
         return 2
