@@ -22,7 +22,7 @@ from docnmt_fairseq.corpus.prepared import MANIFEST, prepared_folder
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.files import fingerprint
 from docnmt_fairseq.search.options import SearchOptions
-from docnmt_fairseq.translate.formats import FORMATS, RUNNING, SPLITS, Reading
+from docnmt_fairseq.translate.formats import FORMATS, PLAIN, RUNNING, SPLITS, Reading
 from docnmt_fairseq.translate.inputs import LINE_INPUTS, InputFile, check_line_input, input_files, remaining_lines
 from docnmt_fairseq.translate.jobs import JobOptions
 from docnmt_fairseq.translate.lines import EMPTY_LINES
@@ -165,8 +165,6 @@ def _check(args: argparse.Namespace, scores: bool) -> None:
         raise InputError("--engine, --job-threads, --job-gpus, --max-retries, --ray-address: need --workers")
     if args.workers is not None and (args.workers < 2 or args.shard):
         raise InputError(f"--workers {args.workers}: at least 2, and not with --shard")
-    if args.split and args.format not in (None, "text", RUNNING):
-        raise InputError(f"--split: not with --format {args.format}, which has its own paragraphs")
 
 
 def _request(args: argparse.Namespace) -> Request:
@@ -190,7 +188,7 @@ def _request(args: argparse.Namespace) -> Request:
         args.pattern,
         args.force,
         args.resume,
-        RUNNING if args.split and args.format else args.format or "",
+        RUNNING if args.split and args.format == PLAIN else args.format or "",
         Reading(languages, args.empty_lines, bool(args.split), args.split or SPLITS[1], alone),
         Shard.parse(args.shard) if args.shard else Shard(),
     )

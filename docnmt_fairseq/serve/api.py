@@ -8,7 +8,6 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from docnmt_fairseq import __version__
-from docnmt_fairseq.corpus.files import packing_of
 from docnmt_fairseq.report.build import model_properties
 from docnmt_fairseq.serve import source_text
 from docnmt_fairseq.serve.limits import RequestError
@@ -221,8 +220,6 @@ def router(service: Service) -> APIRouter:
         """
         if request.headers.get("content-type", "").lower().startswith("multipart/"):
             raise RequestError(415, "forms are not supported; send the file as the body (curl --data-binary @FILE)")
-        if packing_of(query.name):
-            raise RequestError(415, f"{query.name}: send the unpacked file")
         source, future = await submit_file(request, query.context, query.name, query.format)
         streaming = stream_type(request, query.stream)
         if streaming:

@@ -119,7 +119,7 @@ class LineEncoder:
 
         Raises:
             InputError: the shape differs from that of the documents; windows of several target sentences; a line is too
-                long for the model or contains padding.
+                long for the model.
         """
         if not lines:
             return {}
@@ -135,8 +135,6 @@ class LineEncoder:
                 if len(tokens) > limit:
                     message = f"{len(tokens):,} tokens, more than the {limit:,} of the model: {line[:40]!r}"
                     raise InputError(f"{option}: {message}")
-                if tokens.eq(dictionary.pad()).any():
-                    raise InputError(f"{option}: {line[:40]!r} contains {dictionary.pad_word}")
                 if len(tokens) > 1:
                     found[number] = tokens
         return found

@@ -116,10 +116,6 @@ class Request:
         if not self.is_folder:
             yield self.inputs[0], output
             return
-        if output.exists() and not output.is_dir():
-            raise InputError(f"--output {output}: is a file; several inputs need a folder")
-        if STANDARD in self.inputs:
-            raise InputError("--input -: standard input cannot be combined with other inputs")
         for path in self.inputs:
             if not path.is_dir():
                 yield path, output / unpacked_name(path.name)

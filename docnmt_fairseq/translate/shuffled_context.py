@@ -29,8 +29,6 @@ class ShuffledContext:
     """
 
     def __init__(self, translator: Translator, seed: int = 1):
-        if seed < 0:
-            raise InputError(f"--seed {seed}: at least 0")
         self.translator, self.seed = translator, seed
 
     def translate_lines(

@@ -57,8 +57,6 @@ def test_order_depends_on_the_seed():
 def test_bad_input():
     with pytest.raises(InputError):
         ShuffledContext(Remembering()).translate_lines([text_of(1, 4)], [], "document", print)
-    with pytest.raises(InputError):
-        ShuffledContext(Remembering(), seed=-1)
 
 
 def test_command(data_bin, tmp_path, prepared, monkeypatch):
