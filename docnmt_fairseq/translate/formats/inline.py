@@ -14,7 +14,6 @@ VOID = frozenset((
     "link", "meta", "param", "source", "track", "wbr",
 ))  # fmt: skip
 
-
 Mark = Tuple[int, int, Gap]  # start and end of markup in a text, and its kind
 
 
@@ -119,6 +118,12 @@ def _tag(text: str, start: int) -> Optional[Tag]:
     return Tag(start, place + 1, name[1].lower(), gap)
 
 
+def marks_in(text: str, *objects: "re.Pattern[str]") -> List[Mark]:
+    """Returns the tags of a text, and the objects that match patterns; they may overlap."""
+    tags = [(tag.start, tag.end, tag.gap) for tag in tags_of(text)]
+    return tags + [(*found.span(), Gap.OBJECT) for pattern in objects for found in pattern.finditer(text)]
+
+
 # --- Placeholders of messages ---
 
 # Of printf, Python, Objective-C, Qt, and in braces.
@@ -134,10 +139,7 @@ NESTED = re.compile(
 
 def marks_of_message(text: str) -> Iterator[Mark]:
     """Yields tags and placeholders of a message of a program, which may overlap."""
-    for tag in tags_of(text):
-        yield tag.start, tag.end, tag.gap
-    for found in PLACEHOLDER.finditer(text):
-        yield *found.span(), Gap.OBJECT
+    yield from marks_in(text, PLACEHOLDER)
     is_open: List[int] = []
     for found in BRACE.finditer(text):
         if found[0] == "{":

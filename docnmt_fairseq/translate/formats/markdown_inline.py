@@ -5,7 +5,7 @@ import re
 from bisect import bisect_right
 from typing import Dict, Iterator, List, Sequence, Tuple
 
-from docnmt_fairseq.translate.formats.inline import Mark, tags_of
+from docnmt_fairseq.translate.formats.inline import Mark, marks_in
 from docnmt_fairseq.translate.formats.markup_projection import Gap
 
 ALERT = re.compile(r"\A\[![A-Za-z]+\][+-]?")
@@ -45,8 +45,7 @@ def marks_of(text: str) -> List[Mark]:
     """Returns the spans of markup with their kinds, which may overlap."""
     marks: List[Mark] = list(_code(text))
     text = ESCAPED.sub("..", text)
-    marks += [(tag.start, tag.end, tag.gap) for tag in tags_of(text)]
-    marks += [(*found.span(), Gap.OBJECT) for pattern in OBJECTS for found in pattern.finditer(text)]
+    marks += marks_in(text, *OBJECTS)
     marks += [(*found.span(), Gap.OPEN) for found in re.finditer(r"\[", text)]
     marks += [(*found.span(), Gap.CLOSE) for found in LINK_END.finditer(text)]
     return [*marks, *_emphasis(text)]

@@ -9,7 +9,7 @@ from typing import ClassVar, Iterator, List, Sequence
 
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.translate.formats.base import Parsed, Pieces, WholeFile, decode, register
-from docnmt_fairseq.translate.formats.inline import Mark, Marked, tags_of
+from docnmt_fairseq.translate.formats.inline import Mark, Marked, marks_in
 from docnmt_fairseq.translate.formats.markup_projection import Gap
 
 LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
@@ -32,13 +32,9 @@ class Cue:
 
 
 class Subtitles(WholeFile):
-    """Base class of formats with times in lines ``START --> END``.
+    """Base class of formats with times in lines ``START --> END``."""
 
-    Class attributes:
-        objects: markup in addition to tags.
-    """
-
-    objects: ClassVar["re.Pattern[str]"]
+    objects: ClassVar["re.Pattern[str]"]  # markup in addition to tags
 
     def plain(self, raw: str) -> str:
         """Converts raw to readable text."""
@@ -82,8 +78,7 @@ class Subtitles(WholeFile):
                 if number:
                     marks.append((place, place, Gap.LINE))
                 text = line.rstrip("\r\n")
-                marks += [(place + tag.start, place + tag.end, tag.gap) for tag in tags_of(text)]
-                marks += [(place + one.start(), place + one.end(), Gap.OBJECT) for one in self.objects.finditer(text)]
+                marks += [(place + start, place + stop, gap) for start, stop, gap in marks_in(text, self.objects)]
                 place, end = place + len(line), len(line) - len(text)
             start = place - end
             place += sum(map(len, lines[cue.end : following]))
