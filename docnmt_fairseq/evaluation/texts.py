@@ -1,12 +1,13 @@
 """References and translations of a test set, as documents of sentences."""
 
+import re
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import List, Optional, Sequence, Tuple
+from typing import Dict, List, Optional, Sequence, Tuple
 
 from docnmt_fairseq.boundaries import DOCUMENT, is_boundary, levels_ended
 from docnmt_fairseq.corpus.delimited import parallel_lines, read_documents
-from docnmt_fairseq.corpus.files import refuse_streams
+from docnmt_fairseq.corpus.files import read_lines, refuse_streams
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.evaluation.generate_log import restore_document_order, subword_mark
 
@@ -112,6 +113,32 @@ def read_text(path: Path, references: References, on_empty: str = "score") -> St
             raise InputError.at(path, number, message)
         lines.append(text)
     return _by_document(path, lines, references)
+
+
+def read_labels(path: Path, references: References, allowed: Sequence[str]) -> List[Optional[str]]:
+    """Label of each sentence, [sentences]; None for unlabelled sentences.
+
+    Args:
+        path: rows ``LINE<TAB>LABEL``; lines of the delimited reference from 0, boundaries included.
+        references: test set.
+        allowed: labels.
+
+    Raises:
+        InputError: a malformed row, a line that is not a sentence, or another label.
+    """
+    sentences = {number - 1 for numbers in references.lines for number in numbers}
+    labels: Dict[int, str] = {}
+    for row, text in enumerate(read_lines(path), start=1):
+        if not text:
+            continue
+        line, _, label = text.partition("\t")
+        if not re.fullmatch(r"[0-9]+", line) or label not in allowed:
+            raise InputError.at(path, row, f"expected LINE<TAB>LABEL with {' or '.join(allowed)}, found {text!r}")
+        if int(line) not in sentences:
+            message = f"line {line} of {references.files[0]} is not a sentence; lines count from 0, with empty ones"
+            raise InputError.at(path, row, message)
+        labels[int(line)] = label
+    return [labels.get(number - 1) for numbers in references.lines for number in numbers]
 
 
 def _describe(line: str) -> str:

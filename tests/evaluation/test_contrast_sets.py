@@ -1,6 +1,5 @@
 """Readers of contrastive sets."""
 
-import csv
 import json
 import os
 import re
@@ -245,20 +244,9 @@ SETS = Path(os.environ.get("DOCNMT_SHARED_DATA", "")) / "contrastive"
 
 
 @pytest.mark.skipif(not SETS.exists(), reason="no contrastive sets in DOCNMT_SHARED_DATA")
-def test_published_sets(tmp_path):
+def test_published_sets():
     for name in ("anaphora", "lexical-choice"):
         assert len(bawden.read(SETS / "discevalmt" / f"{name}.json")) == 200
-    for name in ("deixis_dev", "lex_cohesion_dev", "ellipsis_vp"):
-        source, target = (
-            (SETS / "voita" / f"{name}.{side}").read_text(encoding="utf-8").split("\n") for side in ("src", "dst")
-        )  # one candidate per line
-        entries = []
-        with open(SETS / "voita" / f"{name}.groups.tsv", encoding="utf-8") as file:
-            for group in csv.DictReader(file, delimiter="\t"):
-                first, number = int(group["first_line0"]), int(group["n_candidates"])
-                fields = {"true_ind": int(group["true_ind"]), "ctx_dist": int(group["ctx_dist"])}
-                entries.append({"src": source[first], "dst": target[first : first + number], **fields})
-        assert len(voita.read(write_json(tmp_path / "set.json", entries))) == 500
     (inputs,) = (SETS / "ctxpro").glob("*inputs*")
     (path,) = (SETS / "ctxpro").glob("*evalsets*.json")
     assert len(ctxpro.read(path, inputs)) == 615

@@ -80,20 +80,17 @@ class LanguageCodec(TextCodec):
         return [f"e {sentence}" for sentence in super().encode(side, sentences)]
 
 
-@pytest.mark.parametrize(
-    "begin, codec", [([], TOKENS), (["e"], LanguageCodec(Path("."), tokenized=True))], ids=["plain", "of a language"]
-)
-def test_agreement_equals_the_mechanism(data_bin, prefix, begin, codec):
+def test_agreement_equals_the_mechanism(data_bin, prefix):
     of, scat = trained(data_bin, *CONDITIONAL), read_scat(prefix, "src", "t")
-    agreement = measure(of, scat, codec)
+    agreement = measure(of, scat, LanguageCodec(Path("."), tokenized=True))
     assert (agreement.cases, agreement.own, agreement.long) == (2, 1, 0)
     ((title, figures),) = agreement.figures.items()
     assert title == "encoder layer 2: conditional"
     cases = []
     for example, pronoun, word in ((scat.examples[0], 10 + 1, 1), (scat.examples[2], 4, 1)):
         pronoun += len(example.sentences) - 2 if len(example.sentences) > 2 else 0  # ends of previous sentences
-        pronoun, word = pronoun + len(example.sentences) * len(begin), word + len(begin)
-        lines = [" ".join([*begin, *words]) for words in example.sentences]
+        pronoun, word = pronoun + len(example.sentences), word + 1  # language tokens
+        lines = [" ".join(["e", *words]) for words in example.sentences]
         dataset = dataset_of_lines(of, lines, "t")
         inputs = dataset.collater([dataset[0]])["net_input"]
         with capture() as captured, torch.no_grad():
@@ -108,7 +105,7 @@ def test_agreement_equals_the_mechanism(data_bin, prefix, begin, codec):
         assert selected.tolist() == (of_sentence > 0).float().tolist()  # with t = 1 the weight is 0 or 1
         assert figures[SELECTED].any_head == sum(float((s > 0).any()) for s, _ in cases) / 2
     assert figures[SELECTED].chance == pytest.approx([1 / 4, 1 / 2])
-    assert figures[ON_WORDS].chance == pytest.approx([1 / (16 + 4 * len(begin)), 1 / (7 + 2 * len(begin))])
+    assert figures[ON_WORDS].chance == pytest.approx([1 / (16 + 4), 1 / (7 + 2)])
     html = section(scat, agreement)
     assert html.count("<svg") == 3 and "3 examples, 2 pairs" in html
 

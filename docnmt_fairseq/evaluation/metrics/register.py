@@ -1,15 +1,13 @@
 """Register accuracy and consistency: use of the second person (du or Sie, tu or vous, ...)."""
 
-import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Dict, List, Optional, Sequence
+from typing import List, Optional, Sequence
 
-from docnmt_fairseq.corpus.files import read_lines
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.evaluation.metrics.base import METRICS, Metric, MetricOptions, Statistics
 from docnmt_fairseq.evaluation.register_rules import RULES, RegisterRule
-from docnmt_fairseq.evaluation.texts import References, Stream, segments
+from docnmt_fairseq.evaluation.texts import References, Stream, read_labels, segments
 from docnmt_fairseq.options import option
 
 
@@ -114,14 +112,13 @@ def labels_of(references: References, rule: RegisterRule, path: Optional[Path]) 
     Args:
         references: test set.
         rule: rule of its language.
-        path: file of labels, see :func:`read_labels`; by default unambiguous markers of the first reference.
+        path: rows ``LINE<TAB>REGISTER``; by default unambiguous markers of the first reference.
 
     Raises:
         InputError: invalid labels, or none.
     """
     if path is not None:
-        by_line = read_labels(path, references, rule)
-        found = [by_line.get(number - 1) for numbers in references.lines for number in numbers]
+        found = read_labels(path, references, list(rule.markers))
     else:
         found = [rule.register_of(sentence, unambiguous_only=True) for sentence in segments(references.streams[0])]
     if not any(found):
@@ -130,30 +127,3 @@ def labels_of(references: References, rule: RegisterRule, path: Optional[Path]) 
             f"{path or references.files[0]}: no {registers}; check --register-language or give --register-labels"
         )
     return found
-
-
-def read_labels(path: Path, references: References, rule: RegisterRule) -> Dict[int, str]:
-    """Register by line number, from 0.
-
-    Args:
-        path: rows ``LINE<TAB>REGISTER``; lines of the delimited reference from 0, boundaries included.
-        references: test set.
-        rule: rule of its language.
-
-    Raises:
-        InputError: a malformed row, a line that is not a sentence, or an unknown register.
-    """
-    sentences = {number - 1 for numbers in references.lines for number in numbers}
-    labels: Dict[int, str] = {}
-    for row, text in enumerate(read_lines(path), start=1):
-        if not text:
-            continue
-        line, _, register = text.partition("\t")
-        if not re.fullmatch(r"[0-9]+", line) or register not in rule.markers:
-            registers = " or ".join(rule.markers)
-            raise InputError.at(path, row, f"expected LINE<TAB>REGISTER with {registers}, found {text!r}")
-        if int(line) not in sentences:
-            message = f"line {line} of {references.files[0]} is not a sentence; lines count from 0, with empty ones"
-            raise InputError.at(path, row, message)
-        labels[int(line)] = register
-    return labels
