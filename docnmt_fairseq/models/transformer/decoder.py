@@ -328,12 +328,7 @@ class TargetContext(nn.Module):
         return self.gate(x, self.mechanism(x, targets), self.mechanism.has_context(targets))
 
     def look_back(self, x: Tensor, previous: PreviousTargets) -> Tensor:
-        """States [B, m, d] from x [B, m, d] of hypotheses, the same number for each sentence.
-
-        Args:
-            x: see above.
-            previous: previous translations of these sentences.
-        """
+        """States [B, m, d] from x [B, m, d] of hypotheses, the same number for each sentence of ``previous``."""
         by_sentence = x.reshape(len(previous.projected), -1, x.size(-1))  # [S', b · m, d]
         context = self.mechanism.look_back(by_sentence, previous.projected, previous.padding).view_as(x)
         has_context = (~previous.padding).flatten(1).any(1).repeat_interleave(by_sentence.size(1))
