@@ -26,6 +26,7 @@ EXPLICIT: set = {
     "batch",
     "ca_layers",
     "cli",
+    "compat",
     "context",
     "corpus",
     "criterions",
