@@ -5,7 +5,7 @@ import torch
 
 from docnmt_fairseq.errors import InputError
 from tests.support import toy
-from tests.support.documents import IDS, text_of, write_lines
+from tests.support.documents import IDS, write_lines
 
 CONDITIONAL = ["--context-attention", "conditional", "--context-top-t", "2", "--sentence-positions", "learned"]
 
@@ -14,13 +14,6 @@ CONDITIONAL = ["--context-attention", "conditional", "--context-top-t", "2", "--
 def checkpoint(data_bin, tmp_path_factory):
     """Returns a conditional model after a few updates."""
     return toy.train(data_bin, tmp_path_factory.mktemp("conditional"), *CONDITIONAL, "--max-update", "12")
-
-
-@pytest.mark.parametrize("mechanism", ["none", "memory"])
-def test_models_train_and_translate_every_sentence_once(data_bin, tmp_path, mechanism):
-    trained = toy.train(data_bin, tmp_path, "--context-attention", mechanism, "--max-update", "3")
-    result = toy.generate(data_bin, trained, "--beam", "2", "--max-len-b", "10")
-    assert sorted(result.hypotheses) == IDS
 
 
 OPTIONS = [
@@ -36,14 +29,6 @@ def test_options_train(data_bin, tmp_path, options):
     toy.train(data_bin, tmp_path, *CONDITIONAL, "--max-update", "3", *options.split())
 
 
-@pytest.mark.parametrize("batching", ["--batch-size 1", "--max-tokens 25"])
-def test_translations_do_not_depend_on_the_batch(data_bin, checkpoint, batching):
-    search = ["--beam", "3", "--max-len-b", "10"]
-    together = toy.generate(data_bin, checkpoint, *search)
-    result = toy.generate(data_bin, checkpoint, *search, *batching.split(), "--required-batch-size-multiple", "8")
-    assert result.hypotheses == together.hypotheses and sorted(result.hypotheses) == IDS
-
-
 SEARCH = [
     "--sampling --sampling-topk 3 --beam 2",
     "--diversity-rate 0.5 --beam 2 --prefix-size 1",
@@ -57,25 +42,6 @@ SEARCH = [
 def test_search_options_work(data_bin, checkpoint, search):
     text = toy.generate_text(data_bin, checkpoint, "--max-len-b", "10", *search.split())
     assert {int(line[2:].split("\t")[0]) for line in text.splitlines() if line.startswith("H-")} == set(IDS)
-
-
-def test_context_changes_the_scores(data_bin, checkpoint):
-    with_context = toy.generate(data_bin, checkpoint).hypotheses
-    without = toy.generate(data_bin, checkpoint, "--context", "none").hypotheses
-    changed = {number for number in IDS if with_context[number] != without[number]}
-    assert changed and 6 not in changed  # line 6 is a document of one sentence
-
-
-@pytest.mark.parametrize("buffer", ["100", "3"])
-def test_interactive_translates_as_generate_does(data_bin, checkpoint, tmp_path, buffer):
-    write_lines(tmp_path / "input", [" ".join(words) for words in text_of("test")[0]])
-    expected = toy.generate(data_bin, checkpoint, "--max-len-b", "10").hypotheses
-    found = toy.interactive(
-        data_bin, checkpoint, tmp_path / "input", "--buffer-size", buffer, "--batch-size", "2", "--max-len-b", "10"
-    ).hypotheses
-    assert sorted(found) == IDS
-    if buffer == "100":
-        assert found == expected
 
 
 def test_interactive_uses_previous_lines(data_bin, checkpoint, tmp_path):

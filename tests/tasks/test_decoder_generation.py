@@ -57,13 +57,6 @@ def test_ensembles(built):
     assert any(float(alone[n]["score"]) != float(of_one[n]["score"]) for n in IDS)
 
 
-def test_generation_does_not_depend_on_the_batch_of_chunks(data_bin, checkpoint):
-    search = ["--beam", "4", "--max-len-b", "10", "--max-document-sentences", "2", "--context-overlap", "1"]
-    together = toy.generate(data_bin, checkpoint, *search)
-    assert toy.generate(data_bin, checkpoint, *search, "--max-tokens", "25").hypotheses == together.hypotheses
-    assert sorted(together.hypotheses) == IDS
-
-
 @pytest.mark.slow
 def test_only_the_context_is_trained(data_bin, tmp_path):
     sentence = toy.train(data_bin, tmp_path / "sentence", "--max-update", "3", task="translation", arch="transformer")
@@ -79,15 +72,3 @@ def test_only_the_context_is_trained(data_bin, tmp_path):
         assert torch.equal(after[key], before[key]), key
     moved = [key for key in added if key.endswith("out_proj.weight") and "encoder" not in key.split("context.")[1]]
     assert moved and all(after[key].abs().sum() > 0 for key in moved)
-
-
-@pytest.mark.slow
-def test_context_of_encoder_and_decoder_together(data_bin, tmp_path):
-    options = ["--context-attention", "conditional", "--decoder-context-attention", "ca-att", "--context-init"]
-    options += ["xavier", "--sentence-encoder", "multi-dim-source2token", "--context-dropout", "0.3"]
-    trained = toy.train(data_bin, tmp_path, *options, "--max-update", "4")
-    with_context = toy.generate(data_bin, trained, "--beam", "2", "--max-len-b", "10").hypotheses
-    without = toy.generate(data_bin, trained, "--beam", "2", "--max-len-b", "10", "--context", "none").hypotheses
-    assert sorted(with_context) == IDS
-    changed = {number for number in IDS if with_context[number] != without[number]}
-    assert changed and 6 not in changed  # line 6 is a document of one sentence

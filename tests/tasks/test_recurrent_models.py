@@ -7,20 +7,11 @@ from docnmt_fairseq.errors import InputError
 from tests.support import toy
 from tests.support.documents import IDS
 
-CASES = ["document_rnn_tiny", "document_rnn_ca_rnn_tiny", "document_rnn_zeng_tiny", "document_rnn_multimodal_tiny"]
 SEARCH = ["--beam", "3", "--max-len-b", "10"]
 
 
 def train(data_bin, folder, arch, *options):
     return toy.train(data_bin, folder, *options, arch=arch, tiny=["--dropout", "0.1"])
-
-
-@pytest.mark.parametrize("arch", [CASES[0], *(pytest.param(one, marks=pytest.mark.slow) for one in CASES[1:])])
-def test_architectures_train_and_translate(data_bin, tmp_path, arch):
-    trained = train(data_bin, tmp_path, arch, "--extra-sources", "previous", "--max-update", "4")
-    together = toy.generate(data_bin, trained, *SEARCH)
-    assert sorted(together.hypotheses) == IDS
-    assert toy.generate(data_bin, trained, *SEARCH, "--batch-size", "1").hypotheses == together.hypotheses
 
 
 @pytest.fixture(scope="module")

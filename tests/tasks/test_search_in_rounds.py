@@ -148,13 +148,6 @@ def test_search_options_work(data_bin, checkpoint, search):
     assert {int(line[2:].split("\t")[0]) for line in text.splitlines() if line.startswith("H-")} == set(IDS)
 
 
-def test_without_context(data_bin, checkpoint):
-    with_context = toy.generate(data_bin, checkpoint, *SEARCH).hypotheses
-    without = toy.generate(data_bin, checkpoint, *SEARCH, "--context", "none").hypotheses
-    changed = {number for number in IDS if with_context[number] != without[number]}
-    assert changed and 6 not in changed
-
-
 @pytest.mark.slow
 def test_interactive_uses_previous_translations(data_bin, tmp_path):
     """A model with target-side context alone translates line by line what it translates at once."""

@@ -104,15 +104,6 @@ def test_features_of_another_width_are_refused(extra_bin, all_sources, tmp_path)
         toy.generate(other, all_sources)
 
 
-@pytest.mark.parametrize("buffer", ["100", "1"])
-def test_interactive_with_context_sentences(extra_bin, of_document, tmp_path, buffer):
-    write_lines(tmp_path / "input", source_lines("test"))
-    found = toy.interactive(extra_bin, of_document, tmp_path / "input", "--buffer-size", buffer, *SEARCH).hypotheses
-    assert sorted(found) == IDS
-    if buffer == "100":
-        assert found == toy.generate(extra_bin, of_document, *SEARCH).hypotheses
-
-
 def test_text_alone_is_refused_if_sources_are_missing(extra_bin, all_sources, of_document, tmp_path):
     write_lines(tmp_path / "input", ["a b"])
     needed = pytest.raises(InputError, match="the model needs text:mt, features:image")
