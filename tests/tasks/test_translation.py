@@ -1,4 +1,4 @@
-"""Translations of every kind of model: each sentence once, whatever the batch, also typed, and with the use of context."""
+"""Translations of every kind of model: complete, independent of the batch, also of typed lines, and using the context."""
 
 import pytest
 
