@@ -74,14 +74,14 @@ def test_layerdrop_in_several_processes(data_bin, tmp_path):
     toy.assert_same_state(plain, legacy, **ROUNDING)
 
 
-MODELS = ["conditional, block", "memory gru", "tree by keys", "target han", "concatenation", "rnn gru"]
+MODELS = ["conditional, block", "tree by keys", "target han", "rnn gru"]
 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("starts_soon")
 def test_four_processes_on_two_nodes_equal_one(data_bin, tmp_path):
     """Trains all models in one start of four processes, which takes longer than the trainings."""
-    options = ["--max-update", "4", "--lr", "0.1"]  # at 0.5 some models diverge, and rounding with them
+    options = ["--max-update", "3", "--lr", "0.1"]  # at 0.5 some models diverge, and rounding with them
     models = {name: ARCHITECTURES[name] for name in MODELS}
     commands = []
     for name, model in models.items():
@@ -96,7 +96,7 @@ def test_four_processes_on_two_nodes_equal_one(data_bin, tmp_path):
         one, other = (toy.state(tmp_path / place / name / "checkpoint_last.pt") for place in ("one", "four"))
         for key in one:
             torch.testing.assert_close(other[key], one[key], **ROUNDING, msg=f"{name}: {key}")
-        assert updates(tmp_path / "four" / name / "checkpoint_last.pt") == 4
+        assert updates(tmp_path / "four" / name / "checkpoint_last.pt") == 3
 
 
 @pytest.mark.slow

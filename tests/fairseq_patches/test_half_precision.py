@@ -1,9 +1,5 @@
 """--bf16 on a CPU: weights in float32, products in bfloat16."""
 
-import re
-import subprocess
-import sys
-
 import pytest
 import torch
 
@@ -18,23 +14,6 @@ FAMILIES = {
     "tree": [*NARROW, "--tree-order", "keys", "--tree-merge", "average"],
 }
 ROUNDING = 2**-7  # of a bfloat16, relative: the losses of a few updates from one start
-
-
-def fairseq_train(data_bin, folder, *extra):
-    """Returns the losses that the command itself prints."""
-    fixed = ["--optimizer", "adam", "--lr", "0.01", "--save-dir", str(folder), "--disable-validation"]
-    fixed += ["--max-update", "3", "--log-interval", "1", "--log-format", "simple", "--no-save", *extra]
-    command = [sys.executable, "-m", "fairseq_cli.train", *toy.arguments(data_bin, *fixed)]
-    result = subprocess.run(command, capture_output=True, text=True)
-    assert result.returncode == 0, result.stderr[-3000:]
-    return [float(loss) for loss in re.findall(r"train_inner .* loss=([\d.]+)", result.stdout + result.stderr)]
-
-
-@pytest.mark.slow
-def test_bf16_on_a_cpu(data_bin, tmp_path):
-    half, full = (fairseq_train(data_bin, tmp_path / "model", *extra) for extra in (["--bf16"], []))
-    assert len(half) == 3 and half != full
-    assert half == pytest.approx(full, rel=ROUNDING)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Translations of every kind of model: complete, independent of the batch, also of typed lines, and using the context."""
+"""Translations of every kind of model: complete, independent of the batch, the same of typed lines, using context."""
 
 import pytest
 
