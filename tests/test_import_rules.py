@@ -48,7 +48,7 @@ ORDER = [
 ]
 LEVEL = {part: number for number, parts in enumerate(reversed(ORDER)) for part in parts}
 
-USER_DIR_MODULES = 111  # imported by --user-dir; lower it when modules are merged
+USER_DIR_MODULES = 112  # imported by --user-dir; lower it when modules are merged
 PURE_PYTORCH = ("layers", "batch", "context", "multisource", "ca_layers", "recurrent")
 FAIRSEQ = ("fairseq", "fairseq_cli", "omegaconf", "hydra")
 

@@ -25,7 +25,7 @@ def test_patches_are_short(function):
     assert len(inspect.getsource(function).splitlines()) <= 40
 
 
-IMPORTED = "import docnmt_fairseq.models.transformer.model"
+IMPORTED = "import docnmt_fairseq.tasks.document_translation"
 USER_DIR = "import types, fairseq.utils as u; u.import_user_module(types.SimpleNamespace(user_dir='docnmt_fairseq'))"
 PATCHED = "import fairseq.trainer as t; print(t.Trainer.train_step.__code__.co_filename)"
 
