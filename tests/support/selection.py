@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Iterable, Optional, Tuple
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from docnmt_fairseq.batch.layout import DocumentLayout, PlanKey
@@ -36,3 +37,11 @@ def all_select(kept: Iterable[int]) -> Keeping:
 def attended(*arguments, **options) -> Tensor:
     """Returns the output of conditional attention without the selection."""
     return conditional_attention(*arguments, **options)[0]
+
+
+def random_inputs(layout: DocumentLayout, d_k: int = 3, heads: int = 2, dtype: torch.dtype = torch.double, seed=0):
+    """Returns q, k, v, q_s [N, H, d_k] and k_s [R, H, d_k]."""
+    generator = torch.Generator().manual_seed(seed)
+    rows = [layout.tokens.total] * 4 + [layout.tokens.rows]
+    inputs = [torch.randn(n, heads, d_k, generator=generator, dtype=torch.double).to(dtype) for n in rows]
+    return [x.requires_grad_() for x in inputs]

@@ -16,7 +16,7 @@ from tests.reference import attention as reference
 from tests.support.comparison import assert_same
 from tests.support.documents import layouts, make_layout
 from tests.support.mechanisms import build_mechanism
-from tests.support.selection import all_select, attended, keeping
+from tests.support.selection import all_select, attended, keeping, random_inputs
 from tests.support.trees import found_by_steps, tree_inputs
 
 pytestmark = pytest.mark.cpu
@@ -30,13 +30,6 @@ def serving(name):
 
 
 every_kernel = pytest.mark.parametrize("name", [serving(name) for name in KERNELS.names()])
-
-
-def random_inputs(layout, d_k=3, heads=2, dtype=torch.double):
-    generator = torch.Generator().manual_seed(0)
-    rows = [layout.tokens.total] * 4 + [layout.tokens.rows]
-    inputs = [torch.randn(n, heads, d_k, generator=generator, dtype=torch.double).to(dtype) for n in rows]
-    return [x.requires_grad_() for x in inputs]
 
 
 def compare(name, layout, kept, own=False, d_k=3, dtype=torch.double, atol=1e-9):

@@ -8,13 +8,13 @@ from hypothesis import strategies as st
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from docnmt_fairseq.context.conditional.kernels import KERNELS
-from docnmt_fairseq.context.conditional.kernels.pytorch import grouped_attention, pair_blocks
+from docnmt_fairseq.context.conditional.kernels.pytorch import grouped_attention
 from docnmt_fairseq.context.conditional.kernels.pytorch import kernel as pytorch_kernel
 from tests.reference import attention as reference
 from tests.support.comparison import assert_same
 from tests.support.documents import layouts, make_layout
 from tests.support.marks import slow_except
-from tests.support.selection import all_select, attended, keeping
+from tests.support.selection import all_select, attended, keeping, random_inputs
 
 HEADS, D_K = 3, 5
 SIZES = {"small": 10**6, "large": 0, "both": 4}  # tokens per kept sentence up to which a document counts as small
@@ -24,19 +24,12 @@ SIZES = {"small": 10**6, "large": 0, "both": 4}  # tokens per kept sentence up t
 def size(request, monkeypatch):
     """Every step is done in several chunks, also for the tests' small documents."""
     monkeypatch.setattr(pytorch_kernel, "TOKENS_PER_PLACE", SIZES[request.param])
-    monkeypatch.setattr(pair_blocks, "BLOCK", 4)
-    monkeypatch.setattr(pair_blocks, "BUCKET_COST", 8)
+    monkeypatch.setattr(grouped_attention, "BLOCK", 4)
+    monkeypatch.setattr(grouped_attention, "BUCKET_COST", 8)
     monkeypatch.setattr(grouped_attention, "CHUNK", 300)
     monkeypatch.setattr(pytorch_kernel, "CHUNK", 20)
     monkeypatch.setattr(pytorch_kernel, "PASSES", 6)
     return request.param
-
-
-def random_inputs(layout, dtype=torch.double, d_k=D_K):
-    generator = torch.Generator().manual_seed(0)
-    rows = [layout.tokens.total] * 4 + [layout.tokens.rows]
-    inputs = [torch.randn(n, HEADS, d_k, generator=generator, dtype=torch.double).to(dtype) for n in rows]
-    return [x.requires_grad_() for x in inputs]
 
 
 def run(inputs, layout, kept, own=False, dropout=0.0, seed=None, kernel="torch"):
@@ -49,7 +42,7 @@ def run(inputs, layout, kept, own=False, dropout=0.0, seed=None, kernel="torch")
 @given(layouts(max_words=9), st.data(), st.booleans())
 def test_equals_loop_reference(size, layout, data, own):
     kept = np.array([data.draw(st.integers(1, int(n))) for n in layout.sentences.lengths])
-    inputs = random_inputs(layout)
+    inputs = random_inputs(layout, D_K, HEADS)
     slow = reference.conditional_attention(*inputs, layout, kept, own)
     assert_same(run(inputs, layout, kept, own), slow, inputs, 1e-9)
 
@@ -57,14 +50,14 @@ def test_equals_loop_reference(size, layout, data, own):
 @pytest.mark.parametrize("options", [{"own": True}, {"dropout": 0.4, "seed": 3}], ids=["own", "dropout"])
 def test_gradcheck(size, options):
     layout = make_layout([2, 1, 3, 2, 6, 1], [3, 1, 2])
-    kept, inputs = np.array([2, 1, 1]), random_inputs(layout)
+    kept, inputs = np.array([2, 1, 1]), random_inputs(layout, D_K, HEADS)
     assert torch.autograd.gradcheck(lambda *x: run(x, layout, kept, **options), inputs, fast_mode=True)
 
 
 def test_dropout_of_each_weight(size):
     """With the identity as values, the output is the weights."""
     layout = make_layout([2, 3, 1, 4, 2], [5])
-    inputs = [x.detach() for x in random_inputs(layout, d_k=12)]
+    inputs = [x.detach() for x in random_inputs(layout, 12, HEADS)]
     inputs[2] = torch.eye(12, dtype=torch.double)[:, None].expand(-1, HEADS, -1).contiguous()
     kept = np.array([3])
     clean = run(inputs, layout, kept)
@@ -91,7 +84,7 @@ def test_largest_keeps_the_first_of_equal_values(passes, monkeypatch):
 def test_half_types_are_computed_in_float32(size, dtype):
     """The same sentences are selected, and only the result is rounded."""
     layout = make_layout(np.random.default_rng(1).integers(1, 9, 20), [12, 8])
-    halves = [x.detach().requires_grad_() for x in random_inputs(layout, dtype, d_k=16)]
+    halves = [x.detach().requires_grad_() for x in random_inputs(layout, 16, HEADS, dtype)]
     floats = [x.detach().float().requires_grad_() for x in halves]
     kept, precision = np.array([3, 2]), {"atol": 0.05, "rtol": 0.05}
     outputs = [run(x, layout, kept) for x in (halves, floats)]
@@ -107,7 +100,7 @@ def test_half_types_are_computed_in_float32(size, dtype):
 
 def test_autocast_does_not_change_selection(size):
     layout = make_layout(np.random.default_rng(1).integers(1, 9, 20), [12, 8])
-    inputs, kept = random_inputs(layout, torch.float32), np.array([3, 2])
+    inputs, kept = random_inputs(layout, D_K, HEADS, torch.float32), np.array([3, 2])
     with torch.autocast("cpu", torch.bfloat16):
         cast = run(inputs, layout, kept)
     torch.testing.assert_close(cast, run(inputs, layout, kept))
@@ -128,7 +121,7 @@ class LargestTensor(TorchDispatchMode):
 
 def test_no_token_by_token_matrix():
     layout = make_layout([25] * 100, [100])
-    inputs, kept = random_inputs(layout, torch.float32), np.array([2])
+    inputs, kept = random_inputs(layout, D_K, HEADS, torch.float32), np.array([2])
     with LargestTensor() as largest:
         torch.autograd.grad(run(inputs, layout, kept).sum(), inputs)
     assert 0 < largest.elements < layout.tokens.total**2 / 10
@@ -149,7 +142,7 @@ def test_realistic_sizes_equal_dense_kernel():
     layout = make_layout(np.random.default_rng(2).integers(1, 60, 40), [40])
     results = []
     for kernel in ("torch", "dense"):
-        inputs = random_inputs(layout, d_k=16)
+        inputs = random_inputs(layout, 16, HEADS)
         output = run(inputs, layout, np.array([4]), kernel=kernel)
         results.append([output, *torch.autograd.grad(output.square().sum(), inputs)])
     for fast, dense in zip(*results):
