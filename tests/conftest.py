@@ -3,7 +3,6 @@
 import logging
 import os
 import sys
-from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -21,60 +20,10 @@ ragged.MIN_GROUP_COST = 4.0  # small batches of tests are divided into several g
 torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "2")))
 
 
-# Test folders in which slow tests are marked by hand, and no others.
-EXPLICIT: set = {
-    "batch",
-    "ca_layers",
-    "cli",
-    "compat",
-    "context",
-    "corpus",
-    "criterions",
-    "data",
-    "docs",
-    "embedding",
-    "evaluation",
-    "fairseq_patches",
-    "hub",
-    "layers",
-    "models",
-    "multisource",
-    "native",
-    "optim",
-    "recipes",
-    "recurrent",
-    "report",
-    "reproduce",
-    "robustness",
-    "search",
-    "serve",
-    "tasks",
-    "tests",
-    "translate",
-}
-TRAINING = ("hub", "models", "report", "serve", "tasks", "translate")  # folders whose tests do
-
-
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """Of a test that is ``sampled(n)``, one case of n is quick; the others are slow.
-
-    Of others n is 4, or 12 in files that have slow tests, and in folders whose tests train models.
-    """
-    seen = Counter()
+    """Files with slow tests run first, so that at the end no process is left alone with one of them."""
     long = {item.path for item in items if item.get_closest_marker("slow")}
-    for item in items:
-        if item.path.parent.name in EXPLICIT or item.path.relative_to(Path(__file__).parent).parts[0] in EXPLICIT:
-            continue
-        mark = item.get_closest_marker("sampled")
-        dear = item.path in long or item.path.parent.name in TRAINING
-        each = mark.args[0] if mark is not None else 12 if dear else 4
-        if hasattr(item, "callspec"):
-            test = item.nodeid.split("[")[0]
-            if seen[test] % each:
-                item.add_marker(pytest.mark.slow)
-            seen[test] += 1
-    # Files with slow tests run first, so that processes end at about the same time.
     items.sort(key=lambda item: item.path not in long)
 
 
