@@ -40,10 +40,10 @@ SIZES += ["--decoder-embed-dim", "32", "--decoder-ffn-embed-dim", "32", "--decod
 SIZES += ["--encoder-layers", "2", "--decoder-layers", "1", "--dropout", "0"]
 SIZES += ["--encoder-normalize-before", "--decoder-normalize-before"]
 TRAINING = ["--max-tokens", "800", "--lr", "0.005", "--lr-scheduler", "inverse_sqrt", "--warmup-updates", "50"]
-CONDITIONAL = ["--context-attention", "conditional", "--context-top-t", "0", "--max-update", "900"]
+CONDITIONAL = ["--context-attention", "conditional", "--context-top-t", "0", "--max-update", "700"]
 CONDITIONAL += ["--sentence-positions", "learned", "--paragraph-positions", "sinusoidal"]
 CONDITIONAL += ["--context-dropout", "0.1"]  # so that the model has seen sentences without context
-SENTENCE_LEVEL = ["--context-attention", "none", "--max-update", "300"]
+SENTENCE_LEVEL = ["--context-attention", "none", "--max-update", "200"]
 
 
 def trained(corpus, name, arguments):

@@ -12,7 +12,7 @@ from tests.support.documents import write_lines
 
 SIZES = ["--encoder-embed-dim", "32", "--decoder-embed-dim", "32", "--encoder-layers", "1", "--decoder-layers", "1"]
 SIZES += ["--encoder-normalize-before", "--decoder-normalize-before", "--dropout", "0"]
-TRAINING = ["--max-update", "300", "--max-tokens", "1000", "--no-epoch-checkpoints", "--warmup-updates", "50"]
+TRAINING = ["--max-update", "240", "--max-tokens", "1000", "--no-epoch-checkpoints", "--warmup-updates", "50"]
 TRAINING += ["--lr-scheduler", "inverse_sqrt", "--share-decoder-input-output-embed", "--lr", "0.005"]
 TRAINING += ["--save-interval", "1000"]  # at the end only
 TRAINING += ["--extra-sources", "text:mt", "--attention-combination", "flat"]
