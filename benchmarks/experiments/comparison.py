@@ -35,8 +35,7 @@ from benchmarks.lib.reporting import (
 from docnmt_fairseq import cli
 from docnmt_fairseq.evaluation.synth_report import build_report
 from docnmt_fairseq.files import partial_path
-from docnmt_fairseq.recipes.dataset import DatasetConfig
-from docnmt_fairseq.recipes.dataset_file import named_recipes, read_dataset_config
+from docnmt_fairseq.recipes.dataset import DatasetConfig, named_recipes, read_dataset_config
 from docnmt_fairseq.recipes.models import Model, model
 from docnmt_fairseq.recipes.processes import PLUGIN, Machine, fairseq, run
 from docnmt_fairseq.recipes.recipe import Options, Recipe

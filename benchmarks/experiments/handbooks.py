@@ -6,24 +6,18 @@ Studies that train (finished models are skipped, results of earlier calls are ke
 
     small-budget    the recipe en_de_manuals with narrow models; --pieces translates documents in chunks, as in training
     context-only    context on top of a finished sentence-level model: trained alone, with LoRA, or with everything
-    oracle          a sentence-level model whose input names the project and the register of its document
     talks-and-news  the same protocol on a small corpus in which context decides little
 
 Studies of models trained by small-budget:
 
-    target-context  translation after reference translations of previous sentences (docnmt translate --target-context)
-    by-project      register by project, next to the registers of its training text
-    register-worth  BLEU of a sentence-level translation with lines of the right register inserted
     by-model        register, CXMI and BLEU of all models, from the stored results
     by-updates      the same for one model (--models) by number of updates
     recipe          report on the output of docnmt recipe en_de_manuals (--work)
 """
 
 import argparse
-import random
-import shutil
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import shlex
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -31,29 +25,17 @@ from typing import Any
 from benchmarks.experiments import handbooks_analysis as analysis
 from benchmarks.experiments import handbooks_report as report
 from benchmarks.lib.recipe_results import BASELINE, add_counts, parameters, results_of, score_sections
-from benchmarks.lib.reporting import RESULTS, ROOT, Store, command, machine, progress_logged, table, write
-from docnmt_fairseq.corpus.files import read_lines
-from docnmt_fairseq.corpus.text import normalise
-from docnmt_fairseq.evaluation.register_rules import RULES, RegisterRule
-from docnmt_fairseq.evaluation.texts import read_references, read_text, segments
-from docnmt_fairseq.recipes.dataset import DatasetConfig, SplitConfig
-from docnmt_fairseq.recipes.dataset_file import named_recipes, read_dataset_config
-from docnmt_fairseq.recipes.models import SEARCH, Model, model
+from benchmarks.lib.reporting import RESULTS, ROOT, Store, command, progress_logged, table, write
+from docnmt_fairseq.evaluation.register_rules import RULES
+from docnmt_fairseq.recipes.dataset import DatasetConfig, named_recipes, read_dataset_config
+from docnmt_fairseq.recipes.models import Model, model
 from docnmt_fairseq.recipes.processes import Machine
 from docnmt_fairseq.recipes.recipe import Options, Recipe
-from docnmt_fairseq.recipes.results import ResultFiles, read_scores
-from docnmt_fairseq.recipes.scoring import bleu_significance, make_metrics, metric_scores, text_scores
 from docnmt_fairseq.recipes.training import BEST
-from docnmt_fairseq.search.options import SearchOptions
-from docnmt_fairseq.translate.translator import DocumentTranslator
 from docnmt_fairseq.translate.view import DocumentView
 
-RECIPE, SMALL_BUDGET, CONTEXT_ONLY, TALKS = (
-    "en_de_manuals",
-    "manuals_small_budget",
-    "manuals_context_only",
-    "talks_and_news",
-)
+RECIPE, SMALL_BUDGET = "en_de_manuals", "manuals_small_budget"
+CONTEXT_ONLY, TALKS = "manuals_context_only", "talks_and_news"
 FROZEN = ["--freeze-sentence-model"]
 VARIANTS = {  # models of the recipe with additional options
     "conditional-all": ("conditional", ["--context-top-t", "0"]),
@@ -69,26 +51,10 @@ VARIANTS = {  # models of the recipe with additional options
         [*FROZEN, "--lora-rank", "8", "--lora-alpha", "16", "--lora-on", "q,k,v,out,fc1,fc2"],
     ),
 }
-NARROW = [
-    "--encoder-embed-dim",
-    "192",
-    "--encoder-ffn-embed-dim",
-    "768",
-    "--encoder-attention-heads",
-    "4",
-    "--encoder-layers",
-    "3",
-    "--decoder-embed-dim",
-    "192",
-    "--decoder-ffn-embed-dim",
-    "768",
-    "--decoder-attention-heads",
-    "4",
-]
-FACTS = {"test": (False, False), "project": (True, False), "register": (False, True), "both": (True, True)}
-LEFT_OUT = 0.25  # probability of leaving out a fact in training
-LABELS = "test.register.tsv"
-OWN, REFERENCES, OTHERS = "own translations", "references", "references of other documents"
+NARROW = shlex.split(
+    "--encoder-embed-dim 192 --encoder-ffn-embed-dim 768 --encoder-attention-heads 4 --encoder-layers 3 "
+    "--decoder-embed-dim 192 --decoder-ffn-embed-dim 768 --decoder-attention-heads 4"
+)
 
 
 def variant(name: str) -> Model:
@@ -283,173 +249,6 @@ def require(path: Path, study: str) -> Path:
     return path
 
 
-def oracle(args: argparse.Namespace) -> None:
-    """Trains a sentence-level model whose source sentences start with facts about their document."""
-    rows = []
-    for seed in args.seeds:
-        work = seed_folder(args.work, args.updates, seed)
-        start = require((work / "models" / "start" / BEST).absolute(), "small-budget")
-        output = work / "oracle"
-        dataset = oracle_dataset(seed, args.updates, (work / "data").absolute(), start)
-        recipe = recipe_for(dataset, output, [BASELINE], seed, args, raw=output / "raw")
-        write_oracle_corpus(work / "data" / "text", args.raw, output / "raw", seed)
-        recipe.run()
-        folder, text = output / "models" / f"{BASELINE}-{seed}", output / "data" / "text"
-        references = read_references([text / "test.de"], text / "test.en")
-        translations = {name: read_text(ResultFiles(folder, name).text, references, "score") for name in FACTS}
-        for name, translation in translations.items():
-            scores = read_scores(ResultFiles(folder, name), significance=False)
-            registers = [scores["metrics"][metric]["score"] for metric in ("register", "register-of-all")]
-            change = report.significance(
-                bleu_significance(references, translations["test"], translation, "none"), name == "test"
-            )
-            known = {"test": "nothing", "both": "project and register"}.get(name, name)
-            rows.append(
-                [seed, known, f"{scores['bleu']:.2f}", *change, f"{scores['chrf']:.2f}", *map(report.shown, registers)]
-            )
-    header = ["seed", "known", "BLEU", "difference to nothing", "95 %", "p", "chrF", "register", "of all"]
-    facts = [f"`{command(args.raw)}`  \n{machine()}"]
-    write("manuals_told", ["# Upper bound of document facts", table(header, rows), report.ORACLE, *facts], args.results)
-
-
-def oracle_dataset(seed: int, updates: int, data: Path, start: Path) -> DatasetConfig:
-    """Returns the small budget's recipe for the corpus with facts.
-
-    Args:
-        seed: seed of the start.
-        updates: updates after the start.
-        data: data of the small budget, whose vocabulary is reused.
-        start: checkpoint of the start.
-    """
-    usual = small_dataset(seed, updates)
-    names = ["train", "valid", *FACTS]
-    labels = {**usual.scores.options, "register_labels": dict.fromkeys(FACTS, LABELS)}
-    options = [*usual.training.options, "--finetune-from-model", str(start)]
-    return replace(
-        usual,
-        title="Handbooks with facts about the document",
-        splits={name: SplitConfig("delimited", [[f"{name}.en", f"{name}.de"]]) for name in names},
-        prepare={"reuse": str(data)},
-        training=replace(usual.training, options=options, start=None),
-        scores=replace(usual.scores, options=labels),
-    )
-
-
-def write_oracle_corpus(text: Path, raw: Path, folder: Path, seed: int) -> None:
-    """Writes training, validation and test sets whose source sentences start with project and register.
-
-    Args:
-        text: prepared text of the small budget.
-        raw: folder with the projects of the documents.
-        folder: output folder.
-        seed: seed of the facts that are left out in training.
-    """
-    folder.mkdir(parents=True, exist_ok=True)
-    rule, chance = RULES["de"](), random.Random(seed)
-    sets = {"train": ("train", None), "valid": ("valid", FACTS["both"])}
-    sets |= {name: ("test", shown) for name, shown in FACTS.items()}
-    for name, (split, shown) in sets.items():
-        read = read_references([text / f"{split}.de"], text / f"{split}.en")
-        projects = projects_of(raw, split)
-        documents = []
-        for source, reference in zip(read.source or [], read.streams[0]):
-            known = (projects.get(tuple(source)), document_register(reference, rule))
-            draw = lambda: [chance.random() >= LEFT_OUT for _ in known]  # noqa: E731, B023
-            documents.append([with_facts(sentence, known, shown or draw()) for sentence in source])
-        for side, content in (("en", documents), ("de", read.streams[0])):
-            lines = "".join("\n".join([*sentences, "", ""]) for sentences in content)
-            (folder / f"{name}.{side}").write_text(lines, encoding="utf-8")
-    shutil.copyfile(raw / LABELS, folder / LABELS)
-
-
-def projects_of(raw: Path, split: str) -> dict[tuple[str, ...], str]:
-    """Returns the project of every document of a split, by its normalised source sentences."""
-    lines = (raw / f"{split}.en").read_text(encoding="utf-8").split("\n")
-    rows = (raw / f"{split}.documents.tsv").read_text(encoding="utf-8").splitlines()
-    found = {}
-    for first, number, project in (row.split("\t")[:3] for row in rows):
-        found[tuple(normalise(line) for line in lines[int(first) : int(first) + int(number)])] = project
-    return found
-
-
-def document_register(sentences: Iterable[str], rule: RegisterRule) -> str | None:
-    """Returns the most frequent unambiguous register of a document, None if there is none."""
-    found = Counter(filter(None, (rule.register_of(sentence, unambiguous_only=True) for sentence in sentences)))
-    return found.most_common(1)[0][0] if found else None
-
-
-def with_facts(sentence: str, facts: Sequence[str | None], shown: Sequence[bool]) -> str:
-    """Returns a source sentence with the known facts in front of it."""
-    known = ", ".join(fact for fact, keep in zip(facts, shown) if keep and fact is not None)
-    return f"{known}: {sentence}" if known else sentence
-
-
-def target_context(args: argparse.Namespace) -> None:
-    """Translates with reference translations of the previous sentences in place of the model's own."""
-    for seed in args.seeds:
-        output = seed_folder(args.work, args.updates, seed)
-        recipe = recipe_for(
-            small_dataset(seed, args.updates), output, args.models or ["conditional-target"], seed, args
-        )
-        for name in args.models or ["conditional-target"]:
-            require(output / "models" / f"{name}-{seed}" / "test.txt", f"small-budget --models {name}")
-            rows = target_context_rows(recipe, name, seed)
-            stored = Store(args.results / "manuals_corrected.json")
-            stored.add_call(args.raw)
-            run = {"model": name, "updates": args.updates, "seed": seed, "rows": rows}
-            stored.add(f"{name}-{args.updates}-{seed}", run)
-            write("manuals_corrected", report.target_context(stored), args.results)
-
-
-def target_context_rows(recipe: Recipe, name: str, seed: int) -> list[list[str]]:
-    """Returns three rows per test set: test set, target context, scores."""
-    folder, data, dataset = recipe.output / "models" / f"{name}-{seed}", recipe.output / "data", recipe.dataset
-    paths, search = recipe.splits.get(recipe.options.raw), SearchOptions(**SEARCH)
-    translator = DocumentTranslator.from_checkpoint(
-        folder / BEST, data=data, view=dataset.document_view, search=search, cpu=True
-    )
-    rows = []
-    for test_set, split in dataset.test_sets.items():
-        source, target = (data / "text" / f"{split}.{side}" for side in (dataset.source_lang, dataset.target_lang))
-        references, text = read_references([target], source), list(read_lines(source))
-        own, right = read_text(ResultFiles(folder, test_set).text, references, "score"), segments(references.streams[0])
-        half = len(right) // 2
-        found = {OWN: own}
-        for context, sentences in ((REFERENCES, right), (OTHERS, [*right[half:], *right[:half]])):
-            aligned = analysis.aligned(references, sentences, len(text))
-            lines = translator.translate_lines([text], target_context=[aligned])[0]
-            found[context] = [[lines[number - 1].text for number in document] for document in references.lines]
-        metrics = make_metrics(dataset.scores, test_set, references, paths, recipe.options.smoke)
-        for context, translation in found.items():
-            scores = metric_scores(metrics, translation, paths)
-            bleu = text_scores(segments(translation), right, "none")["bleu"]
-            change = report.significance(bleu_significance(references, own, translation, "none"), context == OWN)
-            registers = [scores[one]["score"] for one in ("register", "register-of-all", "register-consistency")]
-            rows.append([test_set, context, f"{bleu:.2f}", *change, *map(report.shown, registers)])
-    return rows
-
-
-def analyse(args: argparse.Namespace) -> None:
-    """Writes by-project or register-worth for models of the small budget."""
-    rule, parts = RULES["de"](), []
-    test_sets = read_dataset_config(named_recipes()[RECIPE]).test_sets
-    training = analysis.training_registers(args.raw, rule) if args.study == "by-project" else {}
-    for seed in args.seeds:
-        work = seed_folder(args.work, args.updates, seed)
-        require(work / "models", "small-budget")
-        for name, split in test_sets.items():
-            read = analysis.read_test_set(work, split, name, args.raw, rule)
-            parts.append(f"## {name}, seed {seed}")
-            if args.study == "by-project":
-                parts.append(report.by_project(read, analysis.marked_lines(read, rule), training))
-            else:
-                parts.append(report.register_worth(read, rule))
-    titles = {"by-project": "Register by project", "register-worth": "Value of the right register in BLEU"}
-    facts = [report.READING[args.study], f"`{command(args.raw)}`  \n{machine()}"]
-    result = {"by-project": "register_by_project", "register-worth": "register_worth"}[args.study]
-    write(result, [f"# {titles[args.study]}", *parts, *facts], args.results)
-
-
 def summarise(args: argparse.Namespace) -> None:
     """Writes by-model or by-updates from the stored results of the small budget."""
     if args.study == "by-model":
@@ -477,11 +276,7 @@ def recipe_report(args: argparse.Namespace) -> None:
 STUDIES: dict[str, tuple[Callable[[argparse.Namespace], None], str]] = {
     "small-budget": (small_budget, SMALL_BUDGET),
     "context-only": (context_only, CONTEXT_ONLY),
-    "oracle": (oracle, SMALL_BUDGET),
     "talks-and-news": (talks_and_news, TALKS),
-    "target-context": (target_context, SMALL_BUDGET),
-    "by-project": (analyse, SMALL_BUDGET),
-    "register-worth": (analyse, SMALL_BUDGET),
     "by-model": (summarise, SMALL_BUDGET),
     "by-updates": (summarise, SMALL_BUDGET),
     "recipe": (recipe_report, "en-de-manuals"),

@@ -1,7 +1,6 @@
 """Register of handbook translations: by distance to the last sentence that shows it, and by project."""
 
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -9,8 +8,7 @@ from docnmt_fairseq.evaluation.metrics.register import labels_of
 from docnmt_fairseq.evaluation.register_rules import RULES, RegisterRule
 from docnmt_fairseq.evaluation.texts import References, Stream, read_references, read_text, segments
 from docnmt_fairseq.recipes.recipe import Recipe
-from docnmt_fairseq.recipes.results import ResultFiles
-from docnmt_fairseq.recipes.scoring import make_metrics, metric_scores
+from docnmt_fairseq.recipes.results import ResultFiles, make_metrics, metric_scores
 
 Name = tuple[str, int]  # model and seed
 GROUPS = {"1": (1, 1), "2–3": (2, 3), "4–8": (4, 8), "9 and more": (9, 10**9)}  # distances in sentences
@@ -90,7 +88,7 @@ def read_test_set(work: Path, split: str, name: str, raw: Path, rule: RegisterRu
 
 def distances_of_model(recipe: Recipe, name: str, seed: int) -> dict[str, dict]:
     """Returns ``{"distances": {test set: {group: [right, cases]}}}`` of a model of the recipe."""
-    dataset, paths, found = recipe.dataset, recipe.splits.get(recipe.options.raw), {}
+    dataset, paths, found = recipe.dataset, recipe.fetch(), {}
     rule = RULES[dataset.target_lang]()
     for test_set, split in dataset.test_sets.items():
         sides = (dataset.source_lang, dataset.target_lang)
@@ -106,51 +104,11 @@ def distances_of_model(recipe: Recipe, name: str, seed: int) -> dict[str, dict]:
 
 def consistency_of_references(recipe: Recipe) -> dict[str, float | None]:
     """Returns the share of reference documents with one register only, in %, by test set."""
-    scores, paths, found = recipe.dataset.scores, recipe.splits.get(recipe.options.raw), {}
+    scores, paths, found = recipe.dataset.scores, recipe.fetch(), {}
     for test_set, split in recipe.dataset.test_sets.items():
         references = read_references([recipe.output / "data" / "text" / f"{split}.{recipe.dataset.target_lang}"])
         metrics = make_metrics(
             replace(scores, metrics=[CONSISTENCY]), test_set, references, paths, recipe.options.smoke
         )
         found[test_set] = metric_scores(metrics, references.streams[0], paths)[CONSISTENCY]["score"]
-    return found
-
-
-def aligned(references: References, sentences: Sequence[str], lines: int) -> list[str]:
-    """Returns one string per line of the text: the sentence of that line, empty for boundaries."""
-    found = [""] * lines
-    for number, sentence in zip((line for document in references.lines for line in document), sentences):
-        found[number - 1] = sentence
-    return found
-
-
-@dataclass(frozen=True)
-class Line:
-    """Labelled sentence: project, required register, and register shown by each model's translation."""
-
-    project: str
-    needed: str
-    shown: dict[Name, str | None]
-
-
-def marked_lines(test_set: TestSet, rule: RegisterRule) -> list[Line]:
-    """Returns the labelled sentences of a test set."""
-    documents = test_set.references.streams[0]
-    projects = [name for name, document in zip(test_set.projects, documents) for _ in document]
-    translations = {name: segments(stream) for name, stream in test_set.translations.items()}
-    return [
-        Line(project, needed, {name: rule.register_of(one[place]) for name, one in translations.items()})
-        for place, (project, needed) in enumerate(zip(projects, test_set.labels))
-        if needed
-    ]
-
-
-def training_registers(raw: Path, rule: RegisterRule) -> dict[str, Counter[str]]:
-    """Returns the number of training sentences by project and register."""
-    lines = (raw / "train.de").read_text(encoding="utf-8").split("\n")
-    found: dict[str, Counter[str]] = {}
-    for row in (raw / "train.documents.tsv").read_text(encoding="utf-8").splitlines():
-        start, size, project = row.split("\t")
-        shown = map(rule.register_of, lines[int(start) : int(start) + int(size)])
-        found.setdefault(project, Counter()).update(one for one in shown if one)
     return found

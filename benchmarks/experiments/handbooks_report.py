@@ -1,22 +1,16 @@
 """Reports of the handbook studies: tables and figures."""
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import mean
-from typing import Any
 
-import sacrebleu
-
-from benchmarks.experiments.handbooks_analysis import Line, Name, TestSet
+from benchmarks.experiments.handbooks_analysis import Name, TestSet
 from benchmarks.lib.recipe_results import BASELINE, CONTEXTS, validation_curve
 from benchmarks.lib.reporting import Store, command, finish, machine, new_figure, style, table, write
 from docnmt_fairseq.evaluation.plots import COLOURS, MARKERS
 from docnmt_fairseq.evaluation.register_rules import RegisterRule
-from docnmt_fairseq.evaluation.texts import segments
 
 TEST, REGISTERS = "test", ("du", "Sie")
-ONE_REGISTER = 0.9  # share of a project's training sentences from which on it counts as having one register
 RESTRICTED = ("books", "jsinfo", "3b1b-reviewed")  # projects whose texts must not be redistributed
 SHOWN_SENTENCES, MIN_MARKED = 8, 3
 DISTANCES = """\
@@ -30,19 +24,6 @@ attention, all parameters; `conditional-frozen`: conditional attention only (`--
 TALKS = """\
 `test`: talks; `news`: news commentary. All models start from one sentence-level model; the learning rate falls to zero.
 Training uses chunks of at most 24 sentences; context models translate whole documents."""
-ORACLE = """\
-Each source sentence starts with the known facts. Project: that of the document. Register: the most frequent unambiguous
-one of the document's reference, an oracle. Differences are to the same model without facts; p and interval by a paired
-bootstrap over documents."""
-READING = {
-    "by-project": f"""\
-Cells: right registers in % of the labelled sentences whose translation shows a register, and their number. A project
-has one register if at least {ONE_REGISTER:.0%} of its training sentences that show any show that one.""",
-    "register-worth": """\
-Sentences of the sentence-level translation are replaced by those of the context model: those whose register only the
-context model has right, and, as a control, those whose register both have right. Extrapolated: the gain per replaced
-sentence times all sentences whose register the sentence-level model has wrong.""",
-}
 BY_MODEL = """\
 Test set, whole documents; seeds in order. Register: right in % of the labelled sentences that show one. Gain in BLEU
 over the sentence-level model of the same seed, p by a bootstrap over documents. CXMI: nats per sentence."""
@@ -64,14 +45,6 @@ def shown(value: float | None) -> str:
     return "–" if value is None else f"{value:.1f}"
 
 
-def significance(found: Mapping[str, Any], baseline: bool) -> list[str]:
-    """Returns difference, interval and p value."""
-    if baseline:
-        return ["–"] * 3
-    low, high = found["difference_interval"]
-    return [f"{found['difference']:+.2f}", f"{low:+.2f} to {high:+.2f}", f"{found['p_value']:.3f}"]
-
-
 def share(right: int, cases: int) -> str:
     """Returns a percentage with the number of cases."""
     return f"{100 * right / cases:.1f} ({cases})" if cases else "–"
@@ -85,111 +58,6 @@ def by_distance(runs: Mapping[str, Sequence[dict]], test_set: str) -> str:
         for name, seeds in runs.items()
     ]
     return table(["model", *groups], rows)
-
-
-def target_context(stored: Store) -> list[str]:
-    """Returns the report of the study target-context, models of a test set next to each other."""
-    runs = list(stored.runs.values())
-    rows = [
-        [test_set, run["model"], run["updates"], run["seed"], *cells]
-        for wanted in dict.fromkeys(row[0] for run in runs for row in run["rows"])
-        for run in runs
-        for test_set, *cells in run["rows"]
-        if test_set == wanted
-    ]
-    header = ["test set", "model", "updates", "seed", "target context", "BLEU", "difference", "95 %", "p", "register"]
-    text = """\
-Every sentence is translated by the model, after the references of the previous sentences, or of as many sentences
-elsewhere in the test set. Difference to the model's own translations as context; p and interval by a paired bootstrap
-over documents."""
-    title = "# Reference translations as target-side context"
-    return [title, table([*header, "of all", "consistency"], rows), text, *stored.provenance()]
-
-
-def by_project(test_set: TestSet, lines: Sequence[Line], training: Mapping[str, Counter[str]]) -> str:
-    """Returns a table of right registers by project and by groups of projects."""
-    usual = {}
-    for project in {line.project for line in lines}:
-        counts = training.get(project, Counter())
-        register, most = max(counts.items(), key=lambda one: one[1], default=("", 0))
-        usual[project] = register if most and most >= ONE_REGISTER * counts.total() else None
-    names = list(test_set.translations)
-
-    def row(title: str, of_training: Sequence[object], chosen: Sequence[Line]) -> list[object]:
-        needed = Counter(line.needed for line in chosen)
-        cells = []
-        for name in names:
-            visible = [line for line in chosen if line.shown[name]]
-            cells.append(share(sum(line.shown[name] == line.needed for line in visible), len(visible)))
-        return [title, *of_training, *(needed[one] for one in REGISTERS), *cells]
-
-    rows = []
-    for project, _ in Counter(line.project for line in lines).most_common():
-        counts = training.get(project, Counter())
-        rows.append(row(project, [counts[one] for one in REGISTERS], [one for one in lines if one.project == project]))
-    groups = {
-        "projects with one register": lambda line: usual[line.project] is not None,
-        "its usual register": lambda line: usual[line.project] == line.needed,
-        "the other register": lambda line: usual[line.project] not in (None, line.needed),
-        "projects with both": lambda line: line.project in training and usual[line.project] is None,
-        "projects not in training": lambda line: line.project not in training,
-    }
-    for title, belongs in groups.items():
-        chosen = [line for line in lines if belongs(line)]
-        rows += [row(f"*{title}*", ["", ""], chosen)] if chosen else []
-    header = ["project", *(f"training: {one}" for one in REGISTERS), *REGISTERS, *(f"{n}-{s}" for n, s in names)]
-    return table(header, rows)
-
-
-def register_worth(test_set: TestSet, rule: RegisterRule) -> str:
-    """Returns a table of BLEU after inserting sentences with the right register: one row per context model."""
-    rows = []
-    for name in test_set.translations:
-        baseline = (BASELINE, name[1])
-        if name != baseline and baseline in test_set.translations:
-            found = worth(test_set, baseline, name, rule)
-            counts = [found[key] for key in ("marked", "wrong", "repaired")]
-            scores = [f"{found[key]:.2f}" for key in ("before", "with repaired", "all")]
-            control = [found["both"], f"{found['with both']:.2f}", f"{found['after']:.2f}"]
-            rows.append([f"{name[0]}-{name[1]}", *counts, *scores, *control])
-    header = [
-        "model",
-        "labelled sentences",
-        "wrong in sentence-level",
-        "right in the model only",
-        "BLEU sentence-level",
-    ]
-    header += ["these replaced", "extrapolated", "right in both", "these replaced", "the model"]
-    return table(header, rows)
-
-
-def worth(test_set: TestSet, baseline: Name, name: Name, rule: RegisterRule) -> dict[str, float]:
-    """Returns numbers of sentences and BLEU, by what is replaced in the baseline's translation."""
-    before, after = (segments(test_set.translations[one]) for one in (baseline, name))
-    references = [segments(one) for one in test_set.references.streams]
-
-    def states(texts: Sequence[str]) -> list[bool | None]:  # right, wrong, or no register shown
-        registers = [rule.register_of(text) if label else None for text, label in zip(texts, test_set.labels)]
-        return [None if one is None else one == label for one, label in zip(registers, test_set.labels)]
-
-    pairs = list(zip(states(before), states(after)))
-
-    def bleu(pair: tuple[bool, bool] | None, texts: Sequence[str] = before) -> float:
-        mixed = [new if both == pair else old for old, new, both in zip(texts, after, pairs)]
-        return float(sacrebleu.corpus_bleu(mixed, references).score)
-
-    found = {
-        "marked": sum(label is not None for label in test_set.labels),
-        "wrong": [was for was, _ in pairs].count(False),
-        "repaired": pairs.count((False, True)),
-        "both": pairs.count((True, True)),
-        "before": bleu(None),
-        "with repaired": bleu((False, True)),
-        "with both": bleu((True, True)),
-        "after": bleu(None, after),
-    }
-    gain = found["with repaired"] - found["before"]
-    return {**found, "all": found["before"] + gain * found["wrong"] / max(1, found["repaired"])}
 
 
 def seeds_of(stored: Store, model: str) -> list[int]:

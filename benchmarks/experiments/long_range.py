@@ -26,7 +26,7 @@ from docnmt_fairseq import cli
 from docnmt_fairseq.files import partial_path
 from docnmt_fairseq.recipes.models import Model
 from docnmt_fairseq.recipes.processes import PLUGIN, Machine, fairseq, run
-from docnmt_fairseq.recipes.training import LAST, Budget, train, updates_of
+from docnmt_fairseq.recipes.training import LAST, Budget, optimizer_history, train
 
 LANGUAGES = shlex.split(
     "--kinds pronoun ambiguous --nouns 9 --places 10 --verbs 6 --fillers 10 --names 4 --topics 6 --ambiguous-words 2 "
@@ -120,7 +120,8 @@ class Runner:
     def train(self, training: Training) -> Path:
         """Returns the folder of a finished training, after those that it depends on."""
         folder, options = self.folder / training.name, [*self.pace[training.corpus], *training.options]
-        if updates_of(folder / LAST) >= training.updates:
+        history = optimizer_history(folder / LAST)
+        if history and history["num_updates"] >= training.updates:
             return folder
         previous = training.finetunes or training.continues
         start = self.train(previous) / LAST if previous else None

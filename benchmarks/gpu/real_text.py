@@ -14,8 +14,7 @@ from benchmarks.lib.reporting import ROOT
 from docnmt_fairseq.corpus.files import read_lines
 from docnmt_fairseq.files import read_json
 from docnmt_fairseq.options import flag_of
-from docnmt_fairseq.recipes.dataset import DatasetConfig
-from docnmt_fairseq.recipes.dataset_file import named_recipes, read_dataset_config
+from docnmt_fairseq.recipes.dataset import DatasetConfig, named_recipes, read_dataset_config
 from docnmt_fairseq.recipes.models import SEARCH, model
 from docnmt_fairseq.recipes.processes import PLUGIN
 from docnmt_fairseq.recipes.results import ResultFiles

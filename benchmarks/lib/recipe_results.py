@@ -9,7 +9,6 @@ from typing import Any
 from benchmarks.lib.reporting import Store, side_by_side, table
 from docnmt_fairseq.recipes.dataset import DatasetConfig
 from docnmt_fairseq.recipes.recipe import Recipe
-from docnmt_fairseq.recipes.results import ResultFiles, read_probes, read_scores
 from docnmt_fairseq.recipes.table import scores_table
 
 BASELINE = "sentence"
@@ -45,9 +44,7 @@ def results_of(recipe: Recipe, name: str, seed: int) -> dict[str, Any]:
     """Returns scores, probes and validation curve of a trained model."""
     folder, scores = recipe.output / "models" / f"{name}-{seed}", {}
     for test_set in recipe.dataset.test_sets:
-        files = ResultFiles(folder, test_set)
-        probed = read_probes(files, recipe.dataset) if recipe.models[name].sees_context else {}
-        scores[test_set] = {**read_scores(files, significance=name != BASELINE), **probed}
+        scores[test_set] = recipe.scores(name, seed, test_set, significance=name != BASELINE)
     return {"model": name, "seed": seed, "scores": scores, "curve": validation_curve(folder / "train.log")}
 
 

@@ -9,8 +9,7 @@ import argparse
 from pathlib import Path
 
 from docnmt_fairseq.cli._machine import add_training_arguments, training_settings
-from docnmt_fairseq.recipes.dataset import DEFAULT_MODELS
-from docnmt_fairseq.recipes.dataset_file import named_recipes, read_dataset_config, recipe_path
+from docnmt_fairseq.recipes.dataset import DEFAULT_MODELS, named_recipes, read_dataset_config, recipe_path
 from docnmt_fairseq.recipes.recipe import STEPS, Options, Recipe
 
 HELP = "run a data set from download to a table of scores"

@@ -1,22 +1,30 @@
 """Configuration of a data set: its files, splits, preparation, training, scores and published figures.
 
-The dataclasses are the schema of the YAML files in ``configs/``, read by :mod:`~docnmt_fairseq.recipes.dataset_file`.
+The dataclasses are the schema of the YAML files in ``configs/``.
 """
 
+import re
 from dataclasses import Field, dataclass, field, fields
 from pathlib import Path
-from typing import Any, Dict, Iterator, List, Mapping, Optional
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Type, TypeVar, cast
 
-from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.corpus.config import config_of
+from docnmt_fairseq.corpus.readers import make_reader
+from docnmt_fairseq.errors import InputError, first_line, refuse
 from docnmt_fairseq.evaluation.metrics import METRICS, MetricOptions
+from docnmt_fairseq.evaluation.register_rules import RULES
 from docnmt_fairseq.translate.view import DocumentView
+
+T = TypeVar("T")
 
 DEFAULT_MODELS = ("sentence", "concatenation", "conditional", "tree")
 TEST = "test"  # the first test set
 REQUIRED_SPLITS = ("train", "valid", TEST)
-ALWAYS_SCORED = ("bleu", "chrf")
 SHUFFLED, NO_CONTEXT = "shuffled", "none"
 CONTEXTS = (SHUFFLED, NO_CONTEXT)  # of ``docnmt translate --context``, in addition to the true one
+# Options of docnmt prepare that the recipe sets.
+RECIPE_OPTIONS = {"source_lang", "target_lang", "output", "train", "valid", "test", "train_format", "valid_format",
+                  "test_format", "format", "on_empty", "workers"}  # fmt: skip
 
 
 @dataclass
@@ -140,17 +148,25 @@ class ExtraMetrics:
     options: Dict[str, Any] = field(default_factory=dict)
 
     @property
+    def declared(self) -> Dict[str, "Field[Any]"]:
+        """Declarations of all options of the metrics, by name."""
+        return {option.name: option for name in self.metrics for option in fields(METRICS[name].Options)}
+
+    @property
     def files(self) -> List[str]:
         """Names of all files that the metrics read."""
-        known = self._known_options()
-        given = [value for name, value in self.options.items() if name in known and _is_file(known[name])]
+        given = [value for name, value in self.options.items() if _is_file(self.declared[name])]
         return [file for value in given for file in (value.values() if isinstance(value, Mapping) else [value])]
 
+    def value(self, option: str, test_set: str) -> Any:
+        """Returns the value of an option for a test set; None if it is not given."""
+        value = self.options.get(option)
+        return value.get(test_set) if isinstance(value, Mapping) else value
+
     def line_files(self, test_set: str) -> Dict[str, str]:
-        """Files whose rows refer to line numbers of a test set, by option."""
-        known = self._known_options()
-        by_line = [name for name in self.options if name in known and known[name].metadata.get("by_line")]
-        return {name: value for name in by_line if (value := self._value(name, test_set)) is not None}
+        """Returns the files whose rows refer to line numbers of a test set, by option."""
+        by_line = [name for name, option in self.declared.items() if option.metadata.get("by_line")]
+        return {name: value for name in by_line if (value := self.value(name, test_set)) is not None}
 
     def options_of(self, metric: str, test_set: str, paths: Mapping[str, Path]) -> MetricOptions:
         """Returns the options of a metric on a test set.
@@ -165,37 +181,10 @@ class ExtraMetrics:
         """
         given = {}
         for option in fields(METRICS[metric].Options):
-            value = self._value(option.name, test_set)
+            value = self.value(option.name, test_set)
             if value is not None:
                 given[option.name] = str(paths.get(value, value)) if _is_file(option) else value
         return METRICS[metric].Options(**given)
-
-    def problems(self, test_sets: Mapping[str, str]) -> Iterator[str]:
-        """Yields what is wrong: unknown metrics, options and test sets, invalid values."""
-        choices = [name for name in METRICS.names() if name not in ALWAYS_SCORED]
-        unknown = [name for name in self.metrics if name not in choices]
-        if unknown:
-            yield f"metrics: {', '.join(unknown)}: choose from {', '.join(choices)}"
-            return
-        known = self._known_options()
-        for name, value in self.options.items():
-            if name not in known:
-                yield f"{name}: not an option of {', '.join(self.metrics)}; known: {', '.join(known)}"
-            elif isinstance(value, Mapping) and not {*value} <= {*test_sets}:
-                yield f"{name}: unknown test sets in {', '.join(value)}; known: {', '.join(test_sets)}"
-        for metric in self.metrics:
-            for test_set in test_sets:
-                try:
-                    self.options_of(metric, test_set, {})
-                except (InputError, TypeError) as error:
-                    yield f"{metric}: {error}"
-
-    def _value(self, option: str, test_set: str) -> Optional[Any]:
-        value = self.options.get(option)
-        return value.get(test_set) if isinstance(value, Mapping) else value
-
-    def _known_options(self) -> Dict[str, "Field[Any]"]:
-        return {option.name: option for name in self.metrics for option in fields(METRICS[name].Options)}
 
 
 def _is_file(option: "Field[Any]") -> bool:
@@ -234,11 +223,6 @@ class DatasetConfig:
     features: Dict[str, Dict[str, str]] = field(default_factory=dict)
 
     @property
-    def document_view(self) -> DocumentView:
-        """``view`` as :class:`DocumentView`."""
-        return DocumentView(**self.view)  # type: ignore[arg-type]
-
-    @property
     def files(self) -> List[str]:
         """Names of all files that splits and metrics are read from."""
         of_splits = [file for split in self.splits.values() for corpus in split.corpora for file in corpus]
@@ -255,3 +239,107 @@ class DatasetConfig:
         """Test sets, ``test`` first, and the name of each in the output of ``docnmt prepare``: test, test1, …."""
         names = [TEST, *(name for name in self.split_names if name not in REQUIRED_SPLITS)]
         return {name: f"{TEST}{number or ''}" for number, name in enumerate(names)}
+
+
+# --- Files ---
+
+
+def named_recipes() -> Dict[str, Path]:
+    """Files of the data sets that come with the package, by name."""
+    return {path.stem: path for path in sorted((Path(__file__).parent / "configs").glob("*.yaml"))}
+
+
+def recipe_path(name: str) -> Path:
+    """Returns the file of a recipe of the package, or the file of that name.
+
+    Raises:
+        InputError: neither exists.
+    """
+    known = named_recipes()
+    if name not in known and not Path(name).is_file():
+        raise InputError(f"{name}: neither a recipe nor a file; recipes: {', '.join(known)}")
+    return known.get(name, Path(name))
+
+
+def read_dataset_config(path: Path) -> DatasetConfig:
+    """Reads the configuration of a data set.
+
+    Raises:
+        InputError: the file cannot be read, or a key is unknown, missing or invalid; names the key.
+    """
+    values = _read(path)
+    if isinstance(scores := values.get("scores"), Mapping):
+        options = {name: value for name, value in scores.items() if name != "metrics"}
+        values["scores"] = {"metrics": scores.get("metrics", []), "options": options}
+    dataset = typed(DatasetConfig, values, path)
+    refuse(f"{path}: {problem}" for problem in _problems(dataset))
+    return dataset
+
+
+def typed(kind: Type[T], values: Mapping[str, Any], path: Path) -> T:
+    """Converts values of a YAML file to a dataclass, nested ones included.
+
+    Raises:
+        InputError: a key is unknown, missing or of another type.
+    """
+    from omegaconf import OmegaConf
+    from omegaconf.errors import OmegaConfBaseException
+
+    try:
+        return cast(T, OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(kind), dict(values))))
+    except OmegaConfBaseException as error:
+        raise InputError(f"{path}: {error.full_key}: {first_line(error)}") from error
+
+
+def _read(path: Path) -> Dict[str, Any]:
+    """Keys of a file, and those of the recipe that it is ``like``."""
+    import yaml
+
+    try:
+        values = dict(yaml.safe_load(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError, RecursionError, yaml.YAMLError) as error:
+        raise InputError(f"{path}: not a recipe: {error}") from error
+    return {**_read(recipe_path(str(values.pop("like")))), **values} if "like" in values else values
+
+
+def _problems(dataset: DatasetConfig) -> Iterator[str]:
+    names, scores = dataset.split_names, dataset.scores
+    if not {*REQUIRED_SPLITS} <= {*names} or len({*names}) < len(names):
+        yield f"splits: {', '.join(REQUIRED_SPLITS)} are required, each once; others are further test sets"
+        return
+    for name in (name for name in names if name not in REQUIRED_SPLITS):  # names of files in the output
+        if re.fullmatch(r"(train|valid|test)\d*|[^A-Za-z].*|.*[^\w-].*", name) or name in CONTEXTS:
+            yield f"splits: {name}: give the test set another name, of letters, such as unseen"
+    for name, split in dataset.splits.items():
+        if split.balance_register is not None:
+            if name != "train" or dataset.hold_out is not None:
+                yield f"splits: {name}: balance_register: only for train, and not with hold_out"
+            if split.balance_register not in RULES:
+                yield f"splits: {name}: balance_register: no rules; known: {', '.join(RULES.names())}"
+    if own := RECIPE_OPTIONS & {*dataset.prepare}:
+        yield f"prepare: {', '.join(sorted(own))}: set by the recipe; leave it out"
+        return
+    if unknown := [name for name in scores.metrics if name not in METRICS]:
+        yield f"scores: metrics: {', '.join(unknown)}: unknown; known: {', '.join(METRICS.names())}"
+        return
+    if unknown := [name for name in scores.options if name not in scores.declared]:
+        yield f"scores: {', '.join(unknown)}: not an option of {', '.join(scores.metrics)}"
+        return
+    for option, value in scores.options.items():
+        if isinstance(value, Mapping) and not {*value} <= {*dataset.test_sets}:
+            yield f"scores: {option}: unknown test sets in {', '.join(value)}; known: {', '.join(dataset.test_sets)}"
+    for name, split in dataset.splits.items():
+        if split.documents is not None and (files := scores.line_files(name)):
+            yield f"splits: {name}: documents: {', '.join(files.values())} counts lines of whole files; cut them"
+    if unknown := [context for context in dataset.probes.contexts if context not in CONTEXTS]:
+        yield f"probes: contexts: {', '.join(unknown)}: choose from {', '.join(CONTEXTS)}"
+    try:
+        DocumentView(**dataset.view)  # type: ignore[arg-type]
+        reading = config_of({"source_lang": "", "target_lang": "", "output": "", **dataset.prepare}).reading
+        for split in dataset.splits.values():
+            make_reader(split.format, reading)
+        for metric in scores.metrics:
+            for test_set in dataset.test_sets:
+                scores.options_of(metric, test_set, {})
+    except (InputError, TypeError) as error:
+        yield str(error)

@@ -16,7 +16,7 @@ from typing import IO, Dict, Iterator, List, Optional, Tuple
 from docnmt_fairseq.corpus.files import DAMAGED
 from docnmt_fairseq.corpus.step_cache import StepCache
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.files import identity, partial_path, read_json, write_json
+from docnmt_fairseq.files import identity, partial_path
 from docnmt_fairseq.recipes.dataset import DatasetConfig, Download
 
 TIMEOUT = 60  # seconds without data
@@ -55,13 +55,13 @@ class Source:
         archive = next((download for download in self.dataset.downloads if name in download.holds), None)
         if archive is not None:
             return self._extract(archive, name)
-        for download in self.dataset.downloads:
-            if download.name == name and download.urls and self.raw is None:
-                return fetch(download, self.downloads / name, self._advice(name))
-        raise InputError(f"{name}: not in --raw {self.raw or '(not given)'}. {self._advice(name)}")
+        download = next((one for one in self.dataset.downloads if one.name == name), None)
+        if download is None or self.raw is not None:
+            raise InputError(f"{name}: not in --raw {self.raw or '(not given)'}. {self._advice(name)}")
+        return fetch(download, self.downloads / name, self._advice(name))
 
     def _extract(self, archive: Download, name: str) -> Path:
-        """Extracts a file, unless it is there and its archive has not changed, or has been deleted."""
+        """Extracts a file, unless it exists and its archive has not changed, or has been deleted."""
         places = [self._given.get(archive.name), self.downloads / archive.name, self.extracted / archive.name]
         if (self.extracted / name).exists() and not any(place and place.exists() for place in places):
             return self.extracted / name
@@ -78,12 +78,12 @@ class Source:
 
     def _advice(self, name: str) -> str:
         """Sources of a file, for error messages."""
-        chain = [name]
-        while holders := [one.name for one in self.dataset.downloads if chain[-1] in one.holds]:
-            chain += holders[:1]
-        urls = [url for download in self.dataset.downloads if download.name == chain[-1] for url in download.urls]
+        names = [name]
+        while holders := [one.name for one in self.dataset.downloads if names[-1] in one.holds]:
+            names += holders[:1]
+        urls = [url for download in self.dataset.downloads if download.name == names[-1] for url in download.urls]
         url = f"; URL: {urls[0]}" if urls else ""
-        return f"Give --raw a folder that holds {' or '.join(chain)} ({self.dataset.page}){url}"
+        return f"Give --raw a folder that holds {' or '.join(names)} ({self.dataset.page}){url}"
 
 
 def fetch(download: Download, path: Path, advice: str) -> Path:
@@ -110,7 +110,6 @@ def fetch(download: Download, path: Path, advice: str) -> Path:
             problems.append(f"{url}: {getattr(error, 'reason', error)}")
     else:
         raise InputError(f"{download.name} cannot be downloaded ({'; '.join(problems)}). {advice}")
-    _state_file(unfinished).unlink(missing_ok=True)
     problem = None
     if download.md5:
         with open(unfinished, "rb") as stream:
@@ -126,46 +125,34 @@ def fetch(download: Download, path: Path, advice: str) -> Path:
 
 
 def transfer(url: str, path: Path) -> None:
-    """Downloads a URL with a progress bar, resuming at the end of an existing file if the content is still the same.
-
-    A file next to it keeps URL and validator (ETag or Last-Modified; RFC 9110, section 8.8) of what is downloaded.
+    """Downloads a URL with a progress bar, resuming at the end of an existing file.
 
     Raises:
         OSError: no network, no such content, or a lost connection; the incomplete file stays.
     """
     from tqdm import tqdm
 
-    state, done, headers = read_json(_state_file(path)) or {}, 0, {}
-    if path.exists() and state.get("url") == url and state.get("validator"):
-        done = path.stat().st_size
-        headers = {"Range": f"bytes={done}-", "If-Range": state["validator"]}
+    done = path.stat().st_size if path.exists() else 0
+    request = urllib.request.Request(url, headers={"Range": f"bytes={done}-"} if done else {})
     try:
-        response = urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=TIMEOUT)
+        response = urllib.request.urlopen(request, timeout=TIMEOUT)
     except urllib.error.HTTPError as error:
-        if error.code != 416:  # range not satisfiable: the existing file is complete or longer
-            raise
-        path.unlink()
-        return transfer(url, path)
+        if error.code == 416 and done:  # range not satisfiable: the existing file is complete
+            return
+        raise
     with response:
-        if response.status != 206:
-            tag = response.headers.get("ETag", "")
-            validator = response.headers.get("Last-Modified") if not tag or tag.startswith("W/") else tag
-            path.unlink(missing_ok=True)
-            write_json(_state_file(path), {"url": url, "validator": validator})
-            done = 0
+        done = done if response.status == 206 else 0  # partial content
         length = response.headers.get("Content-Length")
-        total = None if length is None else done + int(length)
-        name = path.name.removesuffix(".partial")
-        with open(path, "ab") as stream, tqdm(total=total, initial=done, unit="B", unit_scale=True, desc=name) as bar:
+        total, name = None if length is None else done + int(length), path.name.removesuffix(".partial")
+        with (
+            open(path, "ab" if done else "wb") as stream,
+            tqdm(total=total, initial=done, unit="B", unit_scale=True, desc=name) as bar,
+        ):
             while block := response.read(BLOCK):
                 stream.write(block)
                 bar.update(len(block))
     if total is not None and path.stat().st_size != total:
         raise OSError("connection lost; run the command again to resume")
-
-
-def _state_file(path: Path) -> Path:
-    return path.with_name(f"{path.name}.json")
 
 
 def unpack(archive: Path, names: List[str], folder: Path) -> None:

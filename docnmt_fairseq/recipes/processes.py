@@ -9,7 +9,7 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import List, NamedTuple, Optional, Sequence, TextIO, Tuple
+from typing import List, Optional, Sequence, TextIO, Tuple
 
 import docnmt_fairseq
 from docnmt_fairseq.errors import InputError
@@ -19,19 +19,6 @@ SYNONYMS = {"--max-sentences": "--batch-size"}  # of fairseq-train
 PR_SET_PDEATHSIG = 1
 
 logger = logging.getLogger(__name__)
-
-
-class Share(NamedTuple):
-    """Share of one process in a step: ``--update-freq`` batches of ``--max-tokens`` and perhaps ``--batch-size``."""
-
-    tokens: int
-    batches: List[int]
-    documents: Optional[int] = None
-
-    def options(self) -> List[str]:
-        """Options of fairseq-train."""
-        documents = [] if self.documents is None else ["--batch-size", str(self.documents)]
-        return ["--max-tokens", str(self.tokens), *documents, "--update-freq", ",".join(map(str, self.batches))]
 
 
 @dataclass(frozen=True)
@@ -56,15 +43,14 @@ class Machine:
             return ["--distributed-world-size", "1"] if self.processes == 1 else []
         return ["--cpu", "--num-workers", "0", *(["--distributed-backend", "gloo"] if self.processes > 1 else [])]
 
-    def share(self, tokens: int, options: Sequence[str]) -> Share:
-        """Divides a step, so that all processes together do the step of a single process.
+    def batch_options(self, tokens: int, options: Sequence[str]) -> List[str]:
+        """Returns the batch options of one process, so that all processes together do the step of a single one.
 
-        The batches of a step are divided first, then the tokens of a batch.
+        The batches of a step (``--update-freq``) are divided first, then the tokens and documents of a batch.
 
         Args:
             tokens: tokens per batch of a single process.
-            options: options of its training; of interest are ``--update-freq``, batches per step, and ``--batch-size``,
-                documents per batch.
+            options: options of its training.
 
         Raises:
             InputError: tokens or documents cannot be divided evenly.
@@ -72,31 +58,28 @@ class Machine:
         if (given := last_value("--max-tokens", options)) is not None:
             raise InputError(f"--max-tokens {given}: batch_tokens of the recipe sets it; change --update-freq instead")
         batches = [int(number) for number in (last_value("--update-freq", options) or "1").split(",")]
+        documents = last_value("--batch-size", options)
         common = math.gcd(self.processes, *batches)
         divisor = self.processes // common
-        documents = last_value("--batch-size", options)
         for name, count in (("batch_tokens", tokens), ("--batch-size", int(documents or 0))):
             if count % divisor:
                 raise InputError(
                     f"--processes {self.processes}: {name} {count:,} is not divisible by {divisor}; change --processes"
                 )
-        per_process = None if documents is None else int(documents) // divisor
-        return Share(tokens // divisor, [number // common for number in batches], per_process)
+        limit = [] if documents is None else ["--batch-size", str(int(documents) // divisor)]
+        freq = ",".join(str(number // common) for number in batches)
+        return ["--max-tokens", str(tokens // divisor), *limit, "--update-freq", freq]
 
     def train(self, arguments: List[str], log: Path) -> None:
-        """Runs fairseq-train.
-
-        Args:
-            arguments: its arguments.
-            log: file that its output is appended to.
+        """Runs fairseq-train and appends its output to a log.
 
         Raises:
             InputError: it failed.
         """
-        torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node"]
         if self.launcher:
             program = [*self.launcher, "-m", "fairseq_cli.train"]
         elif self.processes > 1:
+            torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node"]
             program = [*torchrun, str(self.processes), "-m", "fairseq_cli.train"]
         else:
             program = fairseq("train")

@@ -1,8 +1,8 @@
 """Recipe: fetches and prepares a data set, trains models, translates, probes and scores, each step once."""
 
 import json
-import logging
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
@@ -10,20 +10,20 @@ from docnmt_fairseq.corpus.prepared import data_bins
 from docnmt_fairseq.corpus.step_cache import StepCache
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.files import folder_lock, read_json, sha256, write_bytes, write_json
+from docnmt_fairseq.recipes import synthetic_data
 from docnmt_fairseq.recipes.dataset import DatasetConfig
+from docnmt_fairseq.recipes.downloads import Source
 from docnmt_fairseq.recipes.models import Model, model, models
 from docnmt_fairseq.recipes.processes import Machine
-from docnmt_fairseq.recipes.results import ResultFiles, Results, read_probes, read_scores
-from docnmt_fairseq.recipes.scoring import Scores, unedited_scores
-from docnmt_fairseq.recipes.splits import Splits
+from docnmt_fairseq.recipes.results import ResultFiles, Results, Scores, unedited_scores
+from docnmt_fairseq.recipes.splits import prepare_splits
 from docnmt_fairseq.recipes.table import Seeds, scores_table
 from docnmt_fairseq.recipes.training import BEST, Budget, check_size, train, training_options
 
 STEPS = ("fetch", "prepare", "start", "train", "translate", "probe", "table")
+SMOKE_UPDATES = 40
 UNEDITED = "translation as it is"  # row of automatic post-editing for the machine translation
 START = "start"  # folder of the model that initialises all others
-
-logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -66,38 +66,33 @@ class Recipe:
     def __init__(self, dataset: DatasetConfig, options: Options, known: Optional[Mapping[str, Model]] = None):
         if options.words and not dataset.post_edits_of:
             raise InputError("--words: only for recipes of automatic post-editing")
-        self.dataset, self.options, known = dataset, options, known or {}
+        known, training, smoke = known or {}, dataset.training, options.smoke
+        self.synthetic = smoke and options.raw is None
+        self.dataset = synthetic_data.as_delimited(dataset) if self.synthetic else dataset
+        self.options, self.start = options, training.start
         names = options.models or dataset.models
         self.models: Dict[str, Model] = {name: known.get(name) or model(name) for name in names}
-        self.start, self.start_model = dataset.training.start, None
-        if self.start is not None:
-            self.start_model = known.get(self.start.model) or model(self.start.model, "training: start: model:")
         self.steps = StepCache(options.output.absolute(), summary=options.output.absolute() / "table.md")
         self.output = self.steps.folder
-        self.splits = Splits(dataset, self.steps, options.smoke, options.words, options.workers)
-        training = dataset.training
         self.budget = Budget(
-            options.size or ("tiny" if options.smoke else training.size),
-            options.updates or (40 if options.smoke else training.updates),
-            600 if options.smoke else training.batch_tokens,
-            10 if options.smoke else training.validate_every,
+            options.size or ("tiny" if smoke else training.size),
+            options.updates or (SMOKE_UPDATES if smoke else training.updates),
+            600 if smoke else training.batch_tokens,
+            10 if smoke else training.validate_every,
             [*training.options, *options.train_options],
-            options.smoke,
+            smoke,
             training.common,
         )
-        self._check_trainings()
-
-    def _check_trainings(self) -> None:
         tasks = {one.task for one in (*self.models.values(), *models().values())}
-        if unknown := {*self.dataset.training.task_options} - tasks:
-            known = ", ".join(sorted(tasks))
-            raise InputError(f"training: task_options: {', '.join(unknown)}: unknown task; known: {known}")
+        if unknown := {*training.task_options} - tasks:
+            raise InputError(f"training: task_options: {', '.join(unknown)}: unknown task; known: {', '.join(tasks)}")
         trained = [(chosen, self._budget_of(chosen)) for chosen in self.models.values()]
-        if self.start is not None and self.start_model is not None:
+        if self.start is not None:
+            self.start_model = known.get(self.start.model) or model(self.start.model, "training: start: model:")
             trained.append((self.start_model, self._budget_of(self.start_model, self.start.options)))
         for chosen, budget in trained:
-            check_size(chosen, budget.size, "training: size:" if self.options.size is None else "--size")
-            self.options.machine.share(self._tokens(chosen), training_options(chosen, budget, seed=1))
+            check_size(chosen, budget.size, "training: size:" if options.size is None else "--size")
+            options.machine.batch_options(self._tokens(chosen), training_options(chosen, budget, seed=1))
 
     def run(self) -> Optional[str]:
         """Runs all steps up to ``stop_after``; returns the table if that is the last one.
@@ -105,34 +100,48 @@ class Recipe:
         Raises:
             InputError: invalid input or a failed command; an output folder in use, or of another recipe.
         """
+        options, last = self.options, STEPS.index(self.options.stop_after)
+
+        def finished(step: str) -> bool:
+            return last <= STEPS.index(step)
+
         with folder_lock(self.output):
             self._claim_output()
-            paths = self.splits.get(self.options.raw)
-            if self._stops_after("fetch"):
+            paths = self.fetch()
+            if finished("fetch"):
                 return None
-            manifest = self.splits.prepare(paths)
-            machine, smoke = self.options.machine, self.options.smoke
-            results = Results(self.dataset, self.steps, manifest, paths, machine, smoke)
-            results.check()
-            if self._stops_after("prepare"):
+            manifest = prepare_splits(self.dataset, self.steps, paths, options.smoke, options.words, options.workers)
+            results = Results(self.dataset, self.steps, manifest, paths, options.machine, options.smoke)
+            if finished("prepare"):
                 return None
             data = self._data_fingerprint(manifest)
             start = self._train_start(data)
-            if self._stops_after("start"):
+            if finished("start"):
                 return None
             for folder, chosen, seed in self._trainings():
                 self._train(folder, chosen, self._budget_of(chosen), seed, data, start)
-                if not self._stops_after("train"):
+                if not finished("train"):
                     results.translate(folder, chosen, self._tokens(chosen))
-            if self._stops_after("train") or self._stops_after("translate"):
+            if finished("translate"):
                 return None
             for folder, chosen, _ in self._trainings():  # after all trainings: probes keep models in this process
                 if chosen.sees_context:
                     results.probe(folder, chosen, self._tokens(chosen))
-            return None if self._stops_after("probe") else self._write_table(results, manifest)
+            return None if finished("probe") else self._write_table(results, manifest)
 
-    def _stops_after(self, step: str) -> bool:
-        return self.options.stop_after == step
+    def fetch(self) -> Dict[str, Path]:
+        """Returns the paths of all files of the data set by name: of --raw, downloaded, or synthetic.
+
+        Raises:
+            InputError: a file is not available.
+        """
+        raw = self.options.raw
+        if self.synthetic:
+            raw = self.output / "fixtures"
+            inputs = {"dataset": [self.dataset.source_lang, self.dataset.target_lang, *self.dataset.files]}
+            self.steps.run("fixtures", inputs, [raw], partial(synthetic_data.write_raw, self.dataset, raw))
+        source = Source(self.dataset, self.steps, raw)
+        return {name: source.get(name) for name in self.dataset.files}
 
     def _trainings(self) -> Iterator[Tuple[Path, Model, int]]:
         for name, chosen in self.models.items():
@@ -145,8 +154,8 @@ class Recipe:
 
     def _claim_output(self) -> None:
         """Writes to which recipe the output belongs, or compares it."""
-        path, own = self.output / "recipe.json", {"recipe": self.dataset.title, "smoke": self.options.smoke}
-        own.update({"words": True} if self.options.words else {})
+        options = self.options
+        path, own = self.output / "recipe.json", [self.dataset.title, options.smoke, options.words]
         if read_json(path) not in (None, own):
             raise InputError(f"--output {self.output}: belongs to another recipe, or another kind of run; change it")
         write_json(path, own)
@@ -155,15 +164,10 @@ class Recipe:
         """Identifies the prepared data in the records of trainings; independent of further test sets."""
         further = list(self.dataset.test_sets.values())[1:]
         counts = {split: values for split, values in manifest["counts"].items() if split not in further}
-        data, shards = self.output / "data", [self._shards] if self._shards > 1 else []
+        data = self.output / "data"
         features = [data / f"{split}.{name}.npy" for split in ("train", "valid") for name in self.dataset.features]
-        files = [*sorted((data / "models").glob("*")), *features]
-        return json.dumps([counts, {path.name: sha256(path) for path in files}, *shards], sort_keys=True)
-
-    @property
-    def _shards(self) -> int:
-        """Number of data-bins of the training text."""
-        return int(self.dataset.prepare.get("shards", 1))
+        files = {path.name: sha256(path) for path in [*sorted((data / "models").glob("*")), *features]}
+        return json.dumps([counts, files, self.dataset.prepare.get("shards", 1)], sort_keys=True)
 
     def _tokens(self, chosen: Model) -> int:
         """Tokens per batch, so that batches of all models have the same number of samples."""
@@ -179,20 +183,18 @@ class Recipe:
 
     def _train_start(self, data: str) -> Optional[Path]:
         """Trains the model that initialises all others, if any, and returns its checkpoint."""
-        if self.start is None or self.start_model is None:
+        if self.start is None:
             return None
-        budget = self._budget_of(self.start_model, self.start.options)
+        budget, folder = self._budget_of(self.start_model, self.start.options), self.output / "models" / START
         if not self.options.smoke:
             budget = replace(budget, updates=self.start.updates)
-        folder = self.output / "models" / START
         self._train(folder, self.start_model, budget, self.start.seed, data)
         return folder / BEST
 
     def _train(
         self, folder: Path, chosen: Model, budget: Budget, seed: int, data: str, start: Optional[Path] = None
     ) -> None:
-        logger.info(f"training {folder.name}: {folder / 'train.log'}")
-        bins = ":".join(map(str, data_bins(self.output / "data", self._shards)))
+        bins = ":".join(map(str, data_bins(self.output / "data", int(self.dataset.prepare.get("shards", 1)))))
         train(bins, folder, chosen, budget, seed, self.options.machine, data, start)
 
     def _write_table(self, results: Results, manifest: Dict[str, Any]) -> str:
@@ -207,16 +209,15 @@ class Recipe:
             if dataset.post_edits_of:
                 of_set[UNEDITED] = {None: unedited_scores(self.output / "data", split, dataset.post_edits_of)}
             for name in self.models:
-                of_set[name] = {seed: self.scores(name, seed, test_set) for seed in seeds}
+                tested = baseline not in (None, name)
+                of_set[name] = {seed: self.scores(name, seed, test_set, tested) for seed in seeds}
         names = {split: name for name, split in dataset.test_sets.items()}
         counts = {names.get(split, split): values["sentences"] for split, values in manifest["counts"].items()}
         text = scores_table(dataset, scores, counts, self.options.smoke, baseline, self.options.changes)
         write_bytes(self.output / "table.md", (text + "\n").encode())
         return text
 
-    def scores(self, name: str, seed: int, test_set: str) -> Scores:
-        """Returns scores, significance and probes of a model on a test set."""
+    def scores(self, name: str, seed: int, test_set: str, significance: bool = False) -> Scores:
+        """Returns scores, probes and perhaps significance of a model on a test set."""
         files = ResultFiles(self.folder(name, seed), test_set)
-        tested = self.start is not None and self.start.model in self.models and name != self.start.model
-        probed = read_probes(files, self.dataset) if self.models[name].sees_context else {}
-        return {**read_scores(files, tested), **probed}
+        return files.scores(self.dataset, significance, probes=self.models[name].sees_context)

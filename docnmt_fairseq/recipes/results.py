@@ -1,30 +1,35 @@
 """Results of trained models: translations of the test sets, scores, significance tests and probes of context use."""
 
+import logging
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Dict, List, Mapping, Tuple
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from docnmt_fairseq.corpus.files import read_lines
 from docnmt_fairseq.corpus.pipeline import SidePipeline
 from docnmt_fairseq.corpus.step_cache import StepCache
-from docnmt_fairseq.evaluation.postprocess import read_translation
-from docnmt_fairseq.evaluation.texts import References, read_references, read_text
+from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.evaluation.metrics import METRICS
+from docnmt_fairseq.evaluation.metrics.base import Metric
+from docnmt_fairseq.evaluation.metrics.sacrebleu_metrics import Bleu, BleuOptions
+from docnmt_fairseq.evaluation.postprocess import Translation, read_text_as_translation, read_translation
+from docnmt_fairseq.evaluation.scores import corpus_scores, human_targeted_error_rate, tokenized_bleu
+from docnmt_fairseq.evaluation.significance import SEED, TESTS
+from docnmt_fairseq.evaluation.texts import References, Stream, read_references, read_text
 from docnmt_fairseq.files import read_json, sha256, write_bytes, write_json
-from docnmt_fairseq.recipes import probes
-from docnmt_fairseq.recipes.dataset import NO_CONTEXT, SHUFFLED, TEST, DatasetConfig
+from docnmt_fairseq.recipes import translating
+from docnmt_fairseq.recipes.dataset import NO_CONTEXT, SHUFFLED, TEST, DatasetConfig, ExtraMetrics
 from docnmt_fairseq.recipes.models import Model
 from docnmt_fairseq.recipes.processes import Machine
-from docnmt_fairseq.recipes.scoring import (
-    Scores,
-    bleu_significance,
-    make_metrics,
-    metric_scores,
-    text_scores,
-    translation_scores,
-)
-from docnmt_fairseq.recipes.training import BEST, RECORD, translate
+from docnmt_fairseq.recipes.training import BEST, RECORD
 from docnmt_fairseq.translate.view import DOCUMENT_TASK, DocumentView
+
+# Scores of one model and seed: bleu_tokens, bleu, chrf, perhaps hter, sentences, signatures; "metrics": score (None if
+# a smoke run has nothing to score) and signature of each extra metric; "significance", "contexts", "cxmi" if computed.
+Scores = Dict[str, Any]
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -59,6 +64,27 @@ class ResultFiles:
     def _parts(self) -> List[str]:
         return [part for part in ("" if self.test_set == TEST else self.test_set, self.context) if part]
 
+    def scores(self, dataset: DatasetConfig, significance: bool = False, probes: bool = False) -> Scores:
+        """Returns the scores of a model on a test set.
+
+        Args:
+            dataset: configuration.
+            significance: include the significance test, if there is one.
+            probes: include probes, as far as they exist: ``contexts``, scores by context; ``cxmi``, nats per sentence
+                by context; ``cxmi_sentences``, sample size.
+        """
+        scores: Scores = read_json(self.named("scores.json"))
+        if significance and (test := read_json(self.named("significance.json"))):
+            scores["significance"] = test
+        if probes:
+            wanted = dataset.probes
+            of_context = {name: read_json(replace(self, context=name).named("scores.json")) for name in wanted.contexts}
+            scores["contexts"] = {name: found for name, found in of_context.items() if found}
+            if wanted.cxmi_sentences is not None and (measured := read_json(self.named("cxmi.json"))):
+                scores["cxmi"] = {probe: figures["cxmi"] for probe, figures in measured["probes"].items()}
+                scores["cxmi_sentences"] = measured["about"]["sentences"]
+        return scores
+
 
 class Results:
     """Computes the results of models on the test sets, in the folders of the models.
@@ -70,6 +96,9 @@ class Results:
         paths: files of the data set by name.
         machine: device.
         smoke: metrics may have nothing to score.
+
+    Raises:
+        InputError: missing or invalid input of a metric; reported before the training.
     """
 
     def __init__(
@@ -85,16 +114,8 @@ class Results:
         self.data, self.options = steps.folder / "data", manifest["options"]
         self.target = SidePipeline.from_options(self.options, 1)
         self.paths = {file: paths[file] for file in dataset.scores.files}
-
-    def check(self) -> None:
-        """Creates all metrics once, so that missing input is reported before the training.
-
-        Raises:
-            InputError: missing or invalid input of a metric.
-        """
-        if self.dataset.scores.metrics:
-            for test_set in self.dataset.test_sets:
-                make_metrics(self.dataset.scores, test_set, self.references(test_set), self.paths, self.smoke)
+        for test_set in dataset.test_sets if dataset.scores.metrics else ():
+            make_metrics(dataset.scores, test_set, self.references(test_set), self.paths, smoke)
 
     def references(self, test_set: str) -> References:
         """Returns the prepared test set."""
@@ -117,17 +138,34 @@ class Results:
             files = ResultFiles(folder, test_set)
             inputs = {**self._model_inputs(folder, view), "text": self._text_hashes(test_set)}
             log, bins = files.named("generate.log"), self.data / "data-bin"
-            action = partial(translate, bins, split, folder, log, chosen, tokens, joins, self.machine, view)
+            action = partial(translating.generate, bins, split, folder, log, chosen, tokens, joins, self.machine, view)
             self.steps.run(files.step("translate"), inputs, [log], action)
-            inputs = {"log": sha256(log), "text": self._text_hashes(test_set), **self._metric_inputs()}
-            outputs = [files.text, files.named("scores.json")]
-            self.steps.run(files.step("score"), inputs, outputs, partial(self._score, files, log))
 
-    def _score(self, files: ResultFiles, log: Path) -> None:
-        translation = read_translation(self.data, self.dataset.test_sets[files.test_set], log)
-        scores = translation_scores(translation, post_editing=self.dataset.post_edits_of is not None)
-        write_bytes(files.text, "".join(f"{line}\n" for line in translation.text).encode())
-        write_json(files.named("scores.json"), {**scores, **self._extra_scores(files)}, indent=1)
+            def scores(files: ResultFiles = files, split: str = split, log: Path = log) -> Scores:
+                translation = read_translation(self.data, split, log)
+                write_bytes(files.text, "".join(f"{line}\n" for line in translation.text).encode())
+                return translation_scores(translation, post_editing=self.dataset.post_edits_of is not None)
+
+            self._score(files, {"log": sha256(log)}, [files.text], scores)
+
+    def _score(self, files: ResultFiles, inputs: Dict[str, Any], outputs: List[Path], scores: Callable) -> None:
+        """Writes the scores of a translation, with extra metrics."""
+        extra, output = self.dataset.scores, files.named("scores.json")
+        inputs = {**inputs, "test_set": self._text_hashes(files.test_set)}
+        if extra.metrics:
+            hashes = {file: sha256(path) for file, path in self.paths.items()}
+            inputs.update(metrics=[extra.metrics, extra.options], files=hashes)
+
+        def score() -> None:
+            found = scores()
+            if extra.metrics:
+                references = self.references(files.test_set)
+                metrics = make_metrics(extra, files.test_set, references, self.paths, self.smoke)
+                translation = read_text(files.text, references, "score")
+                found["metrics"] = metric_scores(metrics, translation, self.paths)
+            write_json(output, found, indent=1)
+
+        self.steps.run(files.step("score"), inputs, [*outputs, output], score)
 
     def compare(self, folder: Path, baseline: Path) -> None:
         """Tests the difference in BLEU from a baseline: ``significance.json``; needs several documents.
@@ -137,18 +175,18 @@ class Results:
             baseline: folder of the baseline, translated.
         """
         for test_set in self.dataset.test_sets:
-            references = self.references(test_set)
-            if references.documents > 1:
-                files = ResultFiles(folder, test_set)
-                texts, output = [ResultFiles(baseline, test_set).text, files.text], files.named("significance.json")
-                action = partial(self._compare, references, texts, output)
-                inputs = {"texts": [sha256(text) for text in texts], "reference": sha256(references.files[0])}
-                self.steps.run(files.step("significance"), inputs, [output], action)
+            references, files = self.references(test_set), ResultFiles(folder, test_set)
+            if references.documents < 2:
+                continue
+            texts, output = [ResultFiles(baseline, test_set).text, files.text], files.named("significance.json")
 
-    def _compare(self, references: References, texts: List[Path], output: Path) -> None:
-        baseline, translation = (read_text(text, references, "score") for text in texts)
-        outcome = bleu_significance(references, baseline, translation, self.target.tokenizer)
-        write_json(output, {"baseline": texts[0].parent.name, **outcome}, indent=1)
+            def compare(references: References = references, texts: List[Path] = texts, output: Path = output) -> None:
+                before, after = (read_text(text, references, "score") for text in texts)
+                outcome = bleu_significance(references, before, after, self.target.tokenizer)
+                write_json(output, {"baseline": baseline.name, **outcome}, indent=1)
+
+            inputs = {"texts": [sha256(text) for text in texts], "reference": sha256(references.files[0])}
+            self.steps.run(files.step("significance"), inputs, [output], compare)
 
     def probe(self, folder: Path, chosen: Model, tokens: int) -> None:
         """Tests whether a model uses its context: ``test.shuffled.txt``, ``scores.shuffled.json``, …, ``cxmi.json``.
@@ -163,44 +201,31 @@ class Results:
         Raises:
             InputError: a translation failed.
         """
-        view, wanted = self._view(chosen), self.dataset.probes
+        usual, wanted, best, cpu = self._view(chosen), self.dataset.probes, folder / BEST, self.machine.cpu
         for test_set in self.dataset.test_sets:
-            several = self.references(test_set).documents > 1
+            several, (source, reference) = self.references(test_set).documents > 1, self._texts(test_set)
             for context in wanted.contexts:
-                if several or context != SHUFFLED:
-                    of_context = DocumentView() if context == NO_CONTEXT else view
-                    self._translate_with(ResultFiles(folder, test_set, context), tokens, of_context)
+                if context == SHUFFLED and not several:
+                    continue
+                files, view = ResultFiles(folder, test_set, context), DocumentView() if context == NO_CONTEXT else usual
+                inputs = {**self._model_inputs(folder, view), "text": sha256(source)}
+                action = partial(
+                    translating.translate_with_context, self.data, source, best, files.text, context, tokens, cpu, view
+                )
+                self.steps.run(files.step("translate"), inputs, [files.text], action)
+                texts = files.text, reference
+                self._score(files, {"text": sha256(files.text)}, [], lambda texts=texts: self._text_scores(*texts))
             if several and wanted.cxmi_sentences is not None:
-                self._measure_cxmi(ResultFiles(folder, test_set), wanted.cxmi_sentences, view)
+                files, sentences = ResultFiles(folder, test_set), wanted.cxmi_sentences
+                output, hashes = files.named("cxmi.json"), [sha256(text) for text in (source, reference)]
+                inputs = {**self._model_inputs(folder, usual), "texts": hashes, "sentences": sentences}
+                action = partial(
+                    translating.measure_cxmi, self.data, source, reference, best, output, sentences, cpu, usual
+                )
+                self.steps.run(files.step("cxmi"), inputs, [output], action)
 
-    def _translate_with(self, files: ResultFiles, tokens: int, view: DocumentView) -> None:
-        """Translates and scores a test set with false context."""
-        source, reference = self._texts(files.test_set)
-        inputs = {**self._model_inputs(files.folder, view), "text": sha256(source)}
-        model, cpu = files.folder / BEST, self.machine.cpu
-        action = partial(probes.translate, self.data, source, model, files.text, files.context, tokens, cpu, view)
-        self.steps.run(files.step("translate"), inputs, [files.text], action)
-
-        def score() -> None:
-            text, wanted = (list(read_lines(path)) for path in (files.text, reference))
-            scores = text_scores(text, wanted, self.target.tokenizer)
-            write_json(files.named("scores.json"), {**scores, **self._extra_scores(files)}, indent=1)
-
-        inputs = {"text": sha256(files.text), "test_set": self._text_hashes(files.test_set), **self._metric_inputs()}
-        self.steps.run(files.step("score"), inputs, [files.named("scores.json")], score)
-
-    def _measure_cxmi(self, files: ResultFiles, sentences: int, view: DocumentView) -> None:
-        output, texts = files.named("cxmi.json"), self._texts(files.test_set)
-        inputs = {
-            **self._model_inputs(files.folder, view),
-            "texts": [sha256(text) for text in texts],
-            "sentences": sentences,
-        }
-        model, cpu = files.folder / BEST, self.machine.cpu
-        action = partial(probes.measure_cxmi, self.data, *texts, model, output, sentences, cpu, view)
-        self.steps.run(files.step("cxmi"), inputs, [output], action)
-
-    # --- Inputs of the steps ---
+    def _text_scores(self, text: Path, reference: Path) -> Scores:
+        return text_scores(list(read_lines(text)), list(read_lines(reference)), self.target.tokenizer)
 
     def _texts(self, test_set: str) -> Tuple[Path, Path]:
         """Source and target of a prepared test set."""
@@ -218,50 +243,112 @@ class Results:
 
     def _view(self, chosen: Model) -> DocumentView:
         """Document view in translation; that of the training for models that see single sentences."""
-        return self.dataset.document_view if chosen.task == DOCUMENT_TASK and chosen.sees_context else DocumentView()
-
-    def _metric_inputs(self) -> Dict[str, Any]:
-        """Inputs of the extra metrics in addition to the translation."""
-        extra = self.dataset.scores
-        if not extra.metrics:
-            return {}
-        files = {file: sha256(path) for file, path in self.paths.items()}
-        return {"metrics": [extra.metrics, extra.options], "files": files}
-
-    def _extra_scores(self, files: ResultFiles) -> Scores:
-        extra = self.dataset.scores
-        if not extra.metrics:
-            return {}
-        references = self.references(files.test_set)
-        metrics = make_metrics(extra, files.test_set, references, self.paths, self.smoke)
-        return {"metrics": metric_scores(metrics, read_text(files.text, references, "score"), self.paths)}
+        changed = chosen.task == DOCUMENT_TASK and chosen.sees_context
+        return DocumentView(**self.dataset.view) if changed else DocumentView()  # type: ignore[arg-type]
 
 
-def read_scores(files: ResultFiles, significance: bool = False) -> Scores:
-    """Reads the scores of a model on a test set.
+# --- Scores ---
+
+
+def translation_scores(translation: Translation, post_editing: bool) -> Scores:
+    """Returns the scores that every recipe has.
 
     Args:
-        files: result files.
-        significance: include the significance test, if there is one.
+        translation: translation and reference.
+        post_editing: the reference is a post-edit; adds HTER.
     """
-    scores: Scores = read_json(files.named("scores.json"))
-    test = files.named("significance.json")
-    if significance and test.exists():
-        scores["significance"] = read_json(test)
+    tokens = tokenized_bleu(translation.tokens, translation.reference_tokens)
+    scores: Scores = {
+        **text_scores(translation.text, translation.reference_text, translation.tokenizer),
+        "bleu_tokens": tokens.score,
+        "bleu_tokens_signature": tokens.signature,
+    }
+    if post_editing:
+        edits = human_targeted_error_rate(translation.tokens, translation.reference_tokens)
+        scores.update(hter=edits.score, hter_signature=edits.signature)
     return scores
 
 
-def read_probes(files: ResultFiles, dataset: DatasetConfig) -> Scores:
-    """Reads the probes of a model on a test set, as far as they exist.
+def unedited_scores(data: Path, split: str, side: str) -> Scores:
+    """Returns the scores of the unedited machine translation, a side of a prepared test set."""
+    return translation_scores(read_text_as_translation(data, split, side), post_editing=True)
 
-    Returns:
-        ``contexts``: scores by context; ``cxmi``: nats per sentence by context; ``cxmi_sentences``: sample size.
+
+def text_scores(text: Sequence[str], reference: Sequence[str], tokenizer: str) -> Scores:
+    """Returns BLEU and chrF of lines of plain text; ``tokenizer`` is that of ``docnmt prepare``."""
+    return corpus_scores(text, reference, _bleu_tokenizer(tokenizer))
+
+
+def _bleu_tokenizer(tokenizer: str) -> Optional[str]:
+    """Tokenizer of sacrebleu's BLEU for a tokenizer of ``docnmt prepare``; None: sacrebleu's default."""
+    return "zh" if tokenizer == "jieba" else None
+
+
+def make_metrics(
+    extra: ExtraMetrics, test_set: str, references: References, paths: Mapping[str, Path], smoke: bool
+) -> Dict[str, Optional[Metric]]:
+    """Returns the extra metrics of a test set by name.
+
+    Args:
+        extra: metrics and their options.
+        test_set: its name.
+        references: its references and source.
+        paths: paths of the files that metrics read, by name.
+        smoke: metrics with nothing to score in so few documents are None, with a warning.
+
+    Raises:
+        InputError: missing or invalid input of a metric.
     """
-    scores = {context: replace(files, context=context).named("scores.json") for context in dataset.probes.contexts}
-    found: Scores = {"contexts": {context: read_json(path) for context, path in scores.items() if path.exists()}}
-    report = files.named("cxmi.json")
-    if dataset.probes.cxmi_sentences is not None and report.exists():
-        measured = read_json(report)
-        found["cxmi"] = {probe: figures["cxmi"] for probe, figures in measured["probes"].items()}
-        found["cxmi_sentences"] = measured["about"]["sentences"]
-    return found
+    metrics: Dict[str, Optional[Metric]] = {}
+    for name in extra.metrics:
+        try:
+            metrics[name] = METRICS[name](references, extra.options_of(name, test_set, paths))
+        except InputError as error:
+            if not smoke:
+                raise InputError(f"scores: {name} of {test_set}: {error}") from error
+            logger.warning(f"scores: {name} of {test_set}: skipped in this smoke run: {error}")
+            metrics[name] = None
+    return metrics
+
+
+def metric_scores(metrics: Mapping[str, Optional[Metric]], translation: Stream, paths: Mapping[str, Path]) -> Scores:
+    """Returns score and signature of each metric.
+
+    Args:
+        metrics: metrics by name.
+        translation: translation of their test set.
+        paths: paths of the files that metrics read; signatures contain the names instead.
+    """
+    scores: Scores = {}
+    for name, metric in metrics.items():
+        if metric is None:
+            scores[name] = {"score": None, "signature": None}
+            continue
+        signature = metric.signature()
+        for file, path in paths.items():
+            signature = signature.replace(str(path), file)
+        scores[name] = {"score": metric.corpus_score(metric.statistics(translation)), "signature": signature}
+    return scores
+
+
+def bleu_significance(references: References, baseline: Stream, translation: Stream, tokenizer: str) -> Scores:
+    """Compares BLEU with a baseline by paired bootstrap over whole documents: difference, interval, p-value.
+
+    Args:
+        references: references of the test set.
+        baseline: translation of the baseline.
+        translation: translation to compare.
+        tokenizer: tokenizer of ``docnmt prepare``.
+    """
+    metric, test = Bleu(references, BleuOptions(tokenize=_bleu_tokenizer(tokenizer))), TESTS["documents"]()
+    statistics = {"baseline": metric.statistics(baseline), "model": metric.statistics(translation)}
+    comparison = test.compare(metric, statistics, test.samples, SEED)
+    outcome = comparison.outcomes["model"]
+    return {
+        "difference": outcome.difference,
+        "difference_interval": outcome.difference_interval,
+        "p_value": outcome.p_value,
+        "documents": references.documents,
+        "samples": comparison.samples,
+        "signature": comparison.signature,
+    }

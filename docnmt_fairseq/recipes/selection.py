@@ -20,30 +20,24 @@ Documents = Callable[[], Iterable[Document]]  # reads a split from its beginning
 logger = logging.getLogger(__name__)
 
 
-def native_documents(split: SplitConfig, paths: Sequence[Sequence[Path]], reading: readers.Reading) -> Documents:
-    """Returns a function that reads a split: normalised documents without pairs that have an empty side."""
+def native_documents(
+    name: str, split: SplitConfig, paths: Sequence[Sequence[Path]], reading: readers.Reading
+) -> Documents:
+    """Returns a function that reads a split: normalised documents without pairs that have an empty side.
+
+    Raises:
+        InputError: (while reading) bad input, or fewer documents than ``split.documents``.
+    """
+    first, end = split.documents or (0, None)
 
     def read() -> Iterator[Document]:
         corpora = (readers.read(split.format, corpus, reading) for corpus in paths)
-        return normalise_documents(chain.from_iterable(corpora), "drop", TextCounts())
-
-    return read
-
-
-def document_range(documents: Documents, first: int, end: int, where: str) -> Documents:
-    """Returns a function that reads documents ``first`` to ``end`` (exclusive, from 0) of a split.
-
-    Raises:
-        InputError: (while reading) the split has fewer documents.
-    """
-
-    def read() -> Iterator[Document]:
-        left = end - first
-        for document in islice(documents(), first, end):
+        left = 0 if end is None else end - first
+        for document in islice(normalise_documents(chain.from_iterable(corpora), "drop", TextCounts()), first, end):
             left -= 1
             yield document
-        if left:
-            raise InputError(f"{where}: documents: [{first}, {end}]: the files hold fewer documents")
+        if left > 0:
+            raise InputError(f"splits: {name}: documents: [{first}, {end}]: the files hold fewer documents")
 
     return read
 

@@ -7,7 +7,7 @@ from typing import Callable, Dict, Iterable, List, Mapping, Optional, Sequence, 
 from docnmt_fairseq.evaluation.metrics import METRICS
 from docnmt_fairseq.evaluation.tables import markdown
 from docnmt_fairseq.recipes.dataset import CONTEXTS, TEST, DatasetConfig, Published
-from docnmt_fairseq.recipes.scoring import Scores
+from docnmt_fairseq.recipes.results import Scores
 
 Seeds = Mapping[Optional[int], Scores]  # None: nothing was trained
 NOTHING = "–"

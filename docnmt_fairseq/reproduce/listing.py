@@ -20,8 +20,8 @@ ELSEWHERE = {  # tables and figures of the papers that are not run by this comma
     "Zeng, Fig. 15": "pictures: python -m benchmarks.experiments.context_aware_sanity",
 }
 HOURS = (
-    "GPU hours: from the updates per second in the log of a training, if it has started; otherwise as for a "
-    "Transformer base model on one NVIDIA P100, 7,812 target tokens per second (Vaswani et al. 2017, sec. 5.1-5.2).",
+    "GPU hours: as for a Transformer base model on one NVIDIA P100, 7,812 target tokens per second (Vaswani et al. "
+    "2017, sec. 5.1-5.2).",
     "CPU hours: of one core, from measured speeds; trainings are shorter on a GPU.",
 )
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence
 
 from docnmt_fairseq.errors import InputError, refuse
-from docnmt_fairseq.recipes.dataset_file import typed
+from docnmt_fairseq.recipes.dataset import typed
 from docnmt_fairseq.reproduce import figures  # noqa: F401  (registers all kinds)
 from docnmt_fairseq.reproduce.base import FIGURES, Cell
 

@@ -1,7 +1,6 @@
 """Experiments: which trainings they run, their tables, and small runs of each."""
 
 import json
-import shutil
 
 import pytest
 import torch
@@ -10,15 +9,12 @@ from fairseq import options
 import docnmt_fairseq
 from benchmarks.experiments import comparison, handbooks, long_range, selection
 from benchmarks.experiments import handbooks_analysis as analysis
-from benchmarks.experiments import handbooks_report as report
 from benchmarks.experiments.long_range import Cell, Schedule, training_of
 from benchmarks.lib.recipe_results import validation_curve
 from benchmarks.lib.reporting import Store
 from docnmt_fairseq.checkpoints import read_checkpoint
 from docnmt_fairseq.evaluation.register_rules import RULES
-from docnmt_fairseq.evaluation.texts import read_references
 from docnmt_fairseq.models.transformer.presets import SIZES
-from docnmt_fairseq.recipes.models import model
 
 DE = RULES["de"]()
 REFERENCE = ["Klick hier.", "Hast du es?", "Das ist gut.", "Du siehst es.", "Dein Haus.", "Nimm dich in Acht.", ""]
@@ -185,37 +181,6 @@ def test_register_by_distance(work):
     assert read.right_by_distance(("sentence", 1), DE)["1"] == [2, 4]
 
 
-def test_worth_of_the_right_register(work):
-    read = analysis.read_test_set(work, "test", "test", work / "raw", DE)
-    found = report.worth(read, ("sentence", 1), ("conditional", 1), DE)
-    # The baseline has four sentences wrong; the model has one of them wrong, too.
-    assert [found[key] for key in ("marked", "wrong", "repaired", "both")] == [8, 4, 3, 4]
-    gain = found["with repaired"] - found["before"]
-    assert gain > 0 and found["all"] == pytest.approx(found["before"] + gain * 4 / 3)
-    assert found["before"] < found["with both"] < found["after"] < 100
-
-
-@pytest.mark.parametrize("study, result", [("by-project", "register_by_project"), ("register-worth", "register_worth")])
-def test_analyses_of_translations(study, result, work, tmp_path):
-    raw = work / "raw"
-    (raw / "train.de").write_text(
-        "\n".join(["Nimm dich in Acht."] * 10 + ["Sind Sie da?", ""]) + "\n", encoding="utf-8"
-    )
-    (raw / "train.documents.tsv").write_text("0\t11\tone\n", encoding="utf-8")
-    words = [study, "--work", str(tmp_path), "--raw", str(raw), "--results", str(tmp_path)]
-    with pytest.raises(SystemExit):
-        handbooks.main(words)
-    (tmp_path / "7-updates").mkdir()
-    (tmp_path / "7-updates" / "seed-1").symlink_to(work)
-    handbooks.main([*words, "--updates", "7"])
-    text = (tmp_path / f"{result}.md").read_text(encoding="utf-8")
-    if study == "register-worth":
-        assert "| conditional-1 | 8 | 4 | 3 |" in text
-    else:  # columns: models by name
-        assert "| one | 10 | 1 | 4 | 0 | 75.0 (4) | 0.0 (4) |" in text
-        assert "| *projects not in training* |  |  | 0 | 4 | 100.0 (4) | 100.0 (4) |" in text
-
-
 def test_recipe_report(work, tmp_path):
     handbooks.main(["recipe", "--work", str(work), "--raw", str(work / "raw"), "--results", str(tmp_path)])
     text = (tmp_path / "manuals.md").read_text(encoding="utf-8")
@@ -261,65 +226,18 @@ def test_summaries_by_model_and_by_updates(tmp_path):
             handbooks.main([*words, "--results", str(tmp_path)])
 
 
-def test_oracle_corpus_has_the_facts_of_each_test_set(tmp_path):
-    text, raw, english = tmp_path / "text", tmp_path / "raw", ["Click  here.", "Do you have it?", "", "Open it.", ""]
-    german = ["Klick hier.", "Hast du es?", "", "Öffnen Sie es.", ""]
-    for folder in (text, raw):
-        folder.mkdir()
-    for split in ("train", "valid", "test"):
-        (raw / f"{split}.en").write_text("".join(f"{line}\n" for line in english), encoding="utf-8")
-        (raw / f"{split}.documents.tsv").write_text("0\t2\tcontao\n", encoding="utf-8")
-        for side, lines in (("en", english), ("de", german)):
-            (text / f"{split}.{side}").write_text(
-                "".join(f"{' '.join(line.split())}\n" for line in lines), encoding="utf-8"
-            )
-    (raw / "test.register.tsv").write_text("1\tdu\n", encoding="utf-8")
-    handbooks.write_oracle_corpus(text, raw, tmp_path / "oracle", seed=1)
-    lines = {
-        name: (tmp_path / "oracle" / f"{name}.en").read_text(encoding="utf-8").split("\n") for name in handbooks.FACTS
-    }
-    assert {name: found[0] for name, found in lines.items()} == {
-        "test": "Click here.",
-        "project": "contao: Click here.",
-        "register": "du: Click here.",
-        "both": "contao, du: Click here.",
-    }
-    assert lines["both"][3] == "Sie: Open it."
-    read = read_references([text / "test.de"], text / "test.en")
-    assert analysis.aligned(read, ["eins", "zwei", "drei"], 5) == ["eins", "zwei", "", "drei", ""]
-
-
-def test_variants_change_the_options_of_their_model():
-    for name, (base, changed) in handbooks.VARIANTS.items():
-        assert handbooks.variant(name).options(1000) == [*model(base).options(1000), *changed]
-    whole, pieces = (handbooks.small_dataset(1, 2000, cut) for cut in (False, True))
-    assert whole.training == pieces.training and whole.view != pieces.view
-    assert handbooks.small_dataset(2, 2000).training.start.seed == 2
-
-
 @pytest.mark.slow
-def test_studies_that_train(tmp_path, starts_soon):
+def test_studies_that_train(tmp_path, monkeypatch, starts_soon):
+    monkeypatch.setattr("docnmt_fairseq.recipes.recipe.SMOKE_UPDATES", 4)
     folders = ["--work", str(tmp_path / "work"), "--results", str(tmp_path), "--smoke"]
-    handbooks.main(["small-budget", *folders, "--updates", "1000", "--models", "conditional-target"])
+    handbooks.main(["small-budget", *folders, "--updates", "1000", "--models", "conditional"])
     stored = Store(tmp_path / "manuals_small_budget_1000.json")
-    assert [*stored.runs] == ["sentence-1", "conditional-target-1"]
-    scores = stored.runs["conditional-target-1"]["scores"]
+    assert [*stored.runs] == ["sentence-1", "conditional-1"]
+    scores = stored.runs["conditional-1"]["scores"]
     assert {"shuffled", "none"} <= {*scores["unseen"]["contexts"]} and "cxmi" in scores["unseen"]
     assert "as whole documents" in (tmp_path / "manuals_small_budget_1000.md").read_text(encoding="utf-8")
 
-    handbooks.main(["target-context", *folders, "--updates", "1000"])
-    rows = Store(tmp_path / "manuals_corrected.json").runs["conditional-target-1000-1"]["rows"]
-    assert [row[1] for row in rows] == [handbooks.OWN, handbooks.REFERENCES, handbooks.OTHERS] * 2
-    assert [row[2] for row in rows[::3]] == [f"{scores[name]['bleu']:.2f}" for name in ("test", "unseen")]
-
     seed = tmp_path / "work" / "1000-updates" / "seed-1"
-    shutil.copytree(seed / "fixtures", tmp_path / "raw")
-    for split in ("train", "valid", "test"):
-        first = (tmp_path / "raw" / f"{split}.en").read_text(encoding="utf-8").split("\n").index("")
-        (tmp_path / "raw" / f"{split}.documents.tsv").write_text(f"0\t{first}\tcontao\n", encoding="utf-8")
-    handbooks.main(["oracle", *folders, "--updates", "1000", "--raw", str(tmp_path / "raw")])
-    assert "| 1 | project and register |" in (tmp_path / "manuals_told.md").read_text(encoding="utf-8")
-
     folders[1] = str(tmp_path / "more")
     words = ["context-only", *folders, "--models", "conditional-frozen", "--initial-work", str(tmp_path / "work")]
     with pytest.raises(SystemExit):
@@ -333,7 +251,8 @@ def test_studies_that_train(tmp_path, starts_soon):
 
 
 @pytest.mark.slow
-def test_talks_and_news(tmp_path, starts_soon):
+def test_talks_and_news(tmp_path, monkeypatch, starts_soon):
+    monkeypatch.setattr("docnmt_fairseq.recipes.recipe.SMOKE_UPDATES", 2)
     words = ["talks-and-news", "--work", str(tmp_path / "work"), "--results", str(tmp_path), "--smoke"]
     handbooks.main([*words, "--models", "sentence"])
     (run,) = Store(tmp_path / "talks_and_news.json").runs.values()

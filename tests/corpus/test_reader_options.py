@@ -14,7 +14,7 @@ from docnmt_fairseq.corpus.readers import READERS, Reader, ReaderOptions
 from docnmt_fairseq.corpus.readers.base import register
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.options import option
-from docnmt_fairseq.recipes.dataset_file import read_dataset_config
+from docnmt_fairseq.recipes.dataset import read_dataset_config
 from tests.support.reading import text, write
 
 RECIPE = """

@@ -8,8 +8,8 @@ import pytest
 from docnmt_fairseq import cli
 from docnmt_fairseq.corpus.files import read_lines
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.recipes import probes
-from docnmt_fairseq.recipes.dataset_file import read_dataset_config
+from docnmt_fairseq.recipes import translating
+from docnmt_fairseq.recipes.dataset import read_dataset_config
 from docnmt_fairseq.recipes.models import SEARCH, models
 from docnmt_fairseq.recipes.training import BEST
 from docnmt_fairseq.search.options import SearchOptions
@@ -219,7 +219,9 @@ def test_probes_translate_with_false_context(tmp_path, monkeypatch, context, vie
     lines = [line for document in "abcdef" for line in (f"{document} eins", f"{document} zwei", "")]
     source, output = tmp_path / "in", tmp_path / "out"
     source.write_text("".join(f"{line}\n" for line in lines))
-    probes.translate(Path("data"), source, Path("model.pt"), output, context, 77, cpu=True)
+    translating.translate_with_context(
+        Path("data"), source, Path("model.pt"), output, context, 77, True, DocumentView()
+    )
     assert list(read_lines(output)) == [line.upper() for line in lines]
     assert (seen == [lines]) == (context == "none") and sorted(seen[0]) == sorted(lines)
     (((path,), options),) = created

@@ -8,8 +8,7 @@ import pytest
 
 from docnmt_fairseq.corpus.files import read_lines
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.recipes.dataset import ExtraMetrics
-from docnmt_fairseq.recipes.dataset_file import named_recipes, read_dataset_config
+from docnmt_fairseq.recipes.dataset import ExtraMetrics, HoldOut, named_recipes, read_dataset_config
 from docnmt_fairseq.recipes.splits import first_difference, place_features
 from tests.support.pages import ROOT
 from tests.support.recipes import HANDBOOKS, SMALL, changed, fake_training, raw, small_recipe
@@ -25,9 +24,13 @@ def counts_of(dataset, output, **options):
 
 
 def test_test_sets_may_have_different_formats(tmp_path):
-    dataset = changed(tmp_path, (UNSEEN, UNSEEN.replace("delimited", "ted-tags")))
+    dataset = changed(tmp_path, (UNSEEN, UNSEEN.replace("delimited", "d-lines")))
     dataset.prepare["vocab_size"] = 60
-    assert counts_of(dataset, tmp_path / "out", raw=raw(dataset, tmp_path / "raw"))["test1"]["documents"] == 2
+    files = raw(read_dataset_config(HANDBOOKS), tmp_path / "raw")
+    for path in files.glob("unseen.??"):
+        text = path.read_text(encoding="utf-8").strip("\n").replace("\n\n", "\n<d>\n")
+        path.write_text(f"<d>\n{text}\n", encoding="utf-8")
+    assert counts_of(dataset, tmp_path / "out", raw=files)["test1"]["documents"] == 2
 
 
 def test_two_test_sets_from_the_same_files(tmp_path):
@@ -77,15 +80,13 @@ def test_training_set_is_balanced_again_when_its_settings_change(tmp_path):
 
 
 def test_held_out_splits_of_a_part_of_the_training_set(tmp_path):
-    dataset = read_dataset_config(named_recipes()["opensubtitles_es_en"])
-    dataset = replace(dataset, hold_out=replace(dataset.hold_out, sentences=5), prepare={"subwords": "none"})
-    files = raw(dataset, tmp_path / "raw")
-    train = []
+    dataset = replace(read_dataset_config(SMALL), prepare={"subwords": "none"})
+    files, train = raw(dataset, tmp_path / "raw"), []
     for wanted, sentences in ((None, 5), ([0, 12], 5), ([0, 12], 7)):
         dataset.splits["train"] = replace(dataset.splits["train"], documents=wanted)
-        dataset = replace(dataset, hold_out=replace(dataset.hold_out, sentences=sentences))
+        dataset = replace(dataset, hold_out=HoldOut(["more"], sentences))
         counts = counts_of(dataset, tmp_path / "out", raw=files)
-        assert [counts[split]["sentences"] for split in ("valid", "test")] == [sentences] * 2
+        assert counts["test1"]["sentences"] == sentences
         train.append(counts["train"]["documents"])
     assert train[1] < 12 < train[0]
 

@@ -10,10 +10,10 @@ import pytest
 
 from docnmt_fairseq.context.base import CONTEXT_MECHANISMS
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.recipes import processes, training
-from docnmt_fairseq.recipes.dataset_file import named_recipes, read_dataset_config
+from docnmt_fairseq.recipes import processes, translating
+from docnmt_fairseq.recipes.dataset import named_recipes, read_dataset_config
 from docnmt_fairseq.recipes.models import model, models
-from docnmt_fairseq.recipes.processes import Machine, Share, last_value
+from docnmt_fairseq.recipes.processes import Machine, last_value
 from docnmt_fairseq.recipes.training import Budget, train, training_options
 from docnmt_fairseq.translate.view import DocumentView
 from tests.support import toy
@@ -26,7 +26,7 @@ BUDGET = Budget("tiny", 20, 80, 10, ["--patience", "9"], smoke=True)
 def commands(monkeypatch):
     """Collects commands instead of running them."""
     found = []
-    for module in (training, processes):
+    for module in (translating, processes):
         monkeypatch.setattr(module, "run", lambda command, *rest: found.append(command))
     return found
 
@@ -92,23 +92,23 @@ def test_rows_of_the_combination_table_have_published_figures_and_sizes(data_bin
 @pytest.mark.parametrize(
     ("count", "options", "share"),
     [
-        (1, [], Share(80, [1])),
-        (4, [], Share(20, [1])),
-        (4, ["--update-freq", "2"], Share(40, [1])),
-        (4, ["--update-freq=8,4"], Share(80, [2, 1])),
-        (2, ["--max-sentences", "6", "--batch-size", "8"], Share(40, [1], 4)),
+        (1, [], "--max-tokens 80 --update-freq 1"),
+        (4, [], "--max-tokens 20 --update-freq 1"),
+        (4, ["--update-freq", "2"], "--max-tokens 40 --update-freq 1"),
+        (4, ["--update-freq=8,4"], "--max-tokens 80 --update-freq 2,1"),
+        (2, ["--max-sentences", "6", "--batch-size", "8"], "--max-tokens 40 --batch-size 4 --update-freq 1"),
     ],
 )
 def test_steps_are_divided_among_processes(count, options, share):
-    assert Machine(count).share(80, options) == share
+    assert " ".join(Machine(count).batch_options(80, options)) == share
 
 
 @pytest.mark.parametrize("options", [["--batch-size", "3"], ["--max-tokens", "7"]])
 def test_steps_that_cannot_be_divided_are_errors(options):
     with pytest.raises(InputError, match=options[0]):
-        Machine(2).share(80, options)
+        Machine(2).batch_options(80, options)
     with pytest.raises(InputError, match="--processes 3"):
-        Machine(3).share(80, [])
+        Machine(3).batch_options(80, [])
 
 
 @pytest.mark.parametrize(
@@ -131,8 +131,8 @@ def test_translation_options(tmp_path, commands):
     machine = Machine(2, cpu=True, user_dir=tmp_path / "mine")
     view = DocumentView(max_document_sentences=0)
     output = tmp_path / "log"
-    training.translate(tmp_path, "test1", tmp_path, output, model("tree"), 77, "@@ ", machine, view)
-    training.translate(tmp_path, "test", tmp_path, output, model("tree"), 77, None, machine)
+    translating.generate(tmp_path, "test1", tmp_path, output, model("tree"), 77, "@@ ", machine, view)
+    translating.generate(tmp_path, "test", tmp_path, output, model("tree"), 77, None, machine)
     first, second = commands
     assert "--gen-subset test1 --max-tokens 77 --beam 4 --lenpen 0.6 --max-len-a 1.5 --max-len-b 50" in " ".join(first)
     assert last_value("--remove-bpe", first) == "@@ " and last_value("--max-document-sentences", first) == "0"

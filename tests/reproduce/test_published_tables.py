@@ -6,7 +6,7 @@ from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 
 import docnmt_fairseq
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.recipes.dataset_file import read_dataset_config, recipe_path
+from docnmt_fairseq.recipes.dataset import read_dataset_config, recipe_path
 from docnmt_fairseq.recipes.processes import PLUGIN
 from docnmt_fairseq.recipes.recipe import Options
 from docnmt_fairseq.recipes.training import Budget, training_options

@@ -11,8 +11,7 @@ from docnmt_fairseq.recipes.processes import Machine
 from docnmt_fairseq.recipes.recipe import Options
 from docnmt_fairseq.reproduce import published
 from docnmt_fairseq.reproduce.base import FIGURES, recipe_options
-from docnmt_fairseq.reproduce.figures.images import ImagesFigures
-from docnmt_fairseq.reproduce.figures.scores import TOKENS_PER_LINE, TOKENS_PER_SECOND, ScoresOfModels, logged_speed
+from docnmt_fairseq.reproduce.figures.scores import TOKENS_PER_LINE, TOKENS_PER_SECOND, ScoresOfModels
 from docnmt_fairseq.reproduce.listing import ELSEWHERE, WIDTH, table_list
 from docnmt_fairseq.reproduce.published import read_table, read_table_file, table_names
 from docnmt_fairseq.reproduce.run import Ours, reproduce, table_text
@@ -135,12 +134,6 @@ def test_list_has_hours_and_state(table, tmp_path, monkeypatch):
     for about, marks in (({"changes": ["--updates 7"]}, ", changed"), ({"smoke": True}, ", smoke"), ({}, "")):
         path.write_text(json.dumps({"about": about, "cells": cells}))
         assert table_list(asked).splitlines()[1].endswith(f"1 of 4 cells{marks}")
-    log = tmp_path / "out" / "en_de_small" / "models" / "sentence-1" / "train.log"
-    log.parent.mkdir(parents=True)
-    log.write_text('x {"ups": "0.5"}\nx {"ups": "0"}\nx {"ups": "0.25"}\nx {"ups": "0.5"}\n')
-    assert logged_speed(log) == 0.5
-    hours = 3000 / 0.5 / 3600 + hours / 2
-    assert f"{hours:.0f} GPU  1 of 4 cells" in table_list(asked)
 
 
 def test_list_fits_a_terminal(tmp_path):
@@ -156,13 +149,6 @@ def test_hours_with_limited_lines_per_batch(tmp_path):
     for words, lines in (((), 64), (("--batch-size=32",), 32)):
         hours = ScoresOfModels([cell], Options(tmp_path, train_options=words)).hours()
         assert hours == pytest.approx(100_000 * lines * TOKENS_PER_LINE / TOKENS_PER_SECOND / 3600)
-
-
-def test_hours_of_images_grow_with_layers(tmp_path):
-    cells = [cell for cell in read_table("context-aware-figure-17").cells if cell.column == "CA-RES"]
-    hours = [ImagesFigures([cell], Options(tmp_path)).hours() for cell in cells]
-    assert 1 < hours[0] < hours[1] < hours[2] < hours[3]
-    assert ImagesFigures(cells[:1], Options(tmp_path, updates=100)).hours() == pytest.approx(hours[0] / 100)
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from docnmt_fairseq.data.features import FeatureFile
 from docnmt_fairseq.data.selected_context import read_similar, similar_file
 from docnmt_fairseq.embedding.model import SentenceEmbedding
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.recipes.dataset_file import read_dataset_config
+from docnmt_fairseq.recipes.dataset import read_dataset_config
 from docnmt_fairseq.recipes.downloads import unpack
 from tests.support.reading import EN_DE
 

@@ -3,8 +3,8 @@
 import json
 
 from docnmt_fairseq.corpus.files import read_lines
-from docnmt_fairseq.recipes import probes, recipe, results, synthetic_data
-from docnmt_fairseq.recipes.dataset_file import named_recipes, read_dataset_config
+from docnmt_fairseq.recipes import recipe, synthetic_data, translating
+from docnmt_fairseq.recipes.dataset import named_recipes, read_dataset_config
 from docnmt_fairseq.recipes.processes import Machine
 from docnmt_fairseq.recipes.recipe import Options, Recipe
 from docnmt_fairseq.recipes.training import BEST
@@ -35,7 +35,7 @@ def fake_training(monkeypatch, write=lambda folder, line: line):
         output.write_text("".join(hypotheses), encoding="utf-8")
 
     monkeypatch.setattr(recipe, "train", train)
-    monkeypatch.setattr(results, "translate", translate)
+    monkeypatch.setattr(translating, "generate", translate)
     fake_probes(monkeypatch)
     return trained, translated
 
@@ -62,8 +62,8 @@ def fake_probes(monkeypatch, write=lambda context, line: line):
         by_context = {context: {"cxmi": value, "cxmi_token": 9.0} for context, value in figures.items()}
         output.write_text(json.dumps({"about": {"sentences": sentences}, "probes": by_context}))
 
-    monkeypatch.setattr(probes, "translate", translate)
-    monkeypatch.setattr(probes, "measure_cxmi", measure_cxmi)
+    monkeypatch.setattr(translating, "translate_with_context", translate)
+    monkeypatch.setattr(translating, "measure_cxmi", measure_cxmi)
     return calls
 
 

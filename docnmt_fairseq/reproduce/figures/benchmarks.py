@@ -45,7 +45,7 @@ class ExponentsOfLayers(Figures):
     settings = ("layer", "grows_with")
 
     def values(self) -> Dict[Cell, List[float]]:
-        """See :class:`Figures`."""
+        """Our figures."""
         layers = list(dict.fromkeys(cell.settings["layer"] for cell in self.cells))
         options = ["--without-memory", "--layers", *layers, *(SMOKE_LAYERS if self.request.smoke else [])]
         found = run_benchmark("benchmarks.speed.complexity", self.request.output / "exponents", *options)["layers"]
@@ -62,7 +62,7 @@ class RecurrentValidation(Figures):
     settings = ("cell", "training")
 
     def values(self) -> Dict[Cell, List[float]]:
-        """See :class:`Figures`."""
+        """Our figures."""
         trainings = list(dict.fromkeys(cell.settings["training"] for cell in self.cells))
         cells = list(dict.fromkeys(cell.settings["cell"] for cell in self.cells))
         options = ["--seeds", SMOKE_RUNS, "--iterations", 2] if self.request.smoke else ["--seeds", RUNS]
@@ -83,7 +83,7 @@ class SmoothSurface(Figures):
     settings = ("model", "optimiser", "error")
 
     def values(self) -> Dict[Cell, List[float]]:
-        """See :class:`Figures`."""
+        """Our figures."""
         options = ["--seeds", SMOKE_RUNS, "--steps", 2] if self.request.smoke else ["--seeds", RUNS]
         folder = self.request.output / "smooth-surface"
         rows = run_benchmark("benchmarks.experiments.context_aware_sanity", folder, *options)["surface"]

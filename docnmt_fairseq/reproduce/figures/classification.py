@@ -145,7 +145,7 @@ class Accuracies(Figures):
         return found[0]
 
     def values(self) -> Dict[Cell, List[float]]:
-        """See :class:`Figures`."""
+        """Our figures."""
         return {cell: [self._value(cell, seed) for seed in self.request.seeds] for cell in self.cells}
 
     def accuracies(self, cell: Cell, seed: int) -> List[float]:

@@ -1,6 +1,7 @@
 """Figures ``images``: image classifiers with plain, context-aware or residual convolutions ([Z] sec. 4.6-4.7)."""
 
 import gzip
+import math
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -39,7 +40,7 @@ class ImagesFigures(Accuracies):
     settings = ("set", "kind", *SIZES, "em_steps", "take", "updates")
 
     def accuracies(self, cell: Cell, seed: int) -> List[float]:
-        """See :class:`Accuracies`."""
+        """Test accuracy in per cent at every evaluation."""
         examples, test = self._data(cell.settings["set"])
         budget = self._budget(cell)
         early = max(1, budget.updates // 10 // budget.every) * budget.every
@@ -54,12 +55,14 @@ class ImagesFigures(Accuracies):
         return train(model, examples, test, budget, seed, self.device, write_pictures)
 
     def hours(self) -> float:
-        """See :class:`Figures`: from the multiplications of each model, twice as many backward as forward."""
+        """CPU hours from the multiplications of the convolutions, twice as many backward as forward."""
         seconds = 0.0
         for cell in self.cells:
-            budget, shape = self._budget(cell), SHAPES[cell.settings["set"]]
-            with torch.device("meta"):
-                per_image = self._model(cell, shape).multiplications(shape)
+            budget, (channels, *size) = self._budget(cell), SHAPES[cell.settings["set"]]
+            given = {"layers": 1, "kernel": 8, "depth": 32, **cell.settings}
+            weights = given["kernel"] ** 2 * given["depth"] * (channels + (given["layers"] - 1) * given["depth"])
+            sublayers = given.get("sublayers", 2) if given["kind"] == "ca-res" else 1
+            per_image = math.prod(size) * weights * sublayers
             seconds += budget.updates * 3 * budget.batch * per_image / MULTIPLICATIONS_PER_SECOND
         return len(self.request.seeds) * seconds / 3600
 
@@ -207,12 +210,6 @@ class ImageClassifier(nn.Module):
         self.convolutions = nn.Sequential(*convolutions)
         self.hidden = nn.Linear(depth * height * width, hidden)
         self.output = nn.Linear(hidden, classes)
-
-    def multiplications(self, shape: Sequence[int]) -> int:
-        """Returns the multiplications for an image [depth, height, width]."""
-        places = shape[1] * shape[2]
-        rest = sum(weight.numel() for layer in (self.hidden, self.output) for weight in layer.parameters())
-        return places * sum(weight.numel() for weight in self.convolutions.parameters()) + rest
 
     def forward(self, images: Tensor) -> Tensor:
         """Logits [B, classes]."""

@@ -1,7 +1,6 @@
-"""Figures ``scores``: scores of the models of recipes on their first test sets."""
+"""Figures of recipes: ``scores`` of models on the first test set, and numbers of ``sentences`` of prepared splits."""
 
 import re
-import statistics
 from collections import defaultdict
 from dataclasses import replace
 from functools import cache, cached_property
@@ -11,20 +10,19 @@ from typing import Any, Dict, List, Mapping, Optional
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.evaluation.postprocess import Translation, read_translation
 from docnmt_fairseq.evaluation.scores import tokenized_sign_test
-from docnmt_fairseq.recipes.dataset import TEST, DatasetConfig
-from docnmt_fairseq.recipes.dataset_file import read_dataset_config, recipe_path
+from docnmt_fairseq.files import read_json
+from docnmt_fairseq.recipes.dataset import TEST, DatasetConfig, read_dataset_config, recipe_path
 from docnmt_fairseq.recipes.models import Model, model
 from docnmt_fairseq.recipes.processes import last_value
 from docnmt_fairseq.recipes.recipe import Recipe
-from docnmt_fairseq.recipes.results import ResultFiles, read_scores
-from docnmt_fairseq.recipes.scoring import Scores
+from docnmt_fairseq.recipes.results import ResultFiles, Scores
 from docnmt_fairseq.reproduce.base import FIGURES, Cell, Figures, recipe_options
 
 BLEU = "bleu_tokens"  # over tokens, as multi-bleu.perl computes it
 # Vaswani et al. (2017, sec. 5.1-5.2): 0.4 s for 25,000 target tokens of a Transformer base model on 8 NVIDIA P100.
 TOKENS_PER_SECOND = 25_000 / 0.4 / 8
 TOKENS_PER_LINE = 16  # of a caption, including the end of sentence; used if --batch-size limits the lines
-_UPDATES_PER_SECOND = re.compile(r'"ups": "([\d.]+)"')
+PAIRS_PER_SECOND = 2_500  # prepared pairs of 8 words: Moses tokens, truecased, BPE, data-bins, on one core
 
 
 @FIGURES.register("scores")
@@ -46,33 +44,26 @@ class ScoresOfModels(Figures):
         return dict(found)
 
     def hours(self) -> float:
-        """See :class:`Figures`: all trainings, each model once."""
-        return sum(
-            self._training_hours(_dataset(recipe), one, self._folder(recipe, name, seed))
-            for recipe, models in self.models.items()
-            for name, one in models.items()
-            for seed in self.request.seeds
-        )
-
-    def _training_hours(self, dataset: DatasetConfig, chosen: Model, folder: Path) -> float:
-        updates = self.request.updates or dataset.training.updates
-        speed = logged_speed(folder / "train.log")
-        if speed is None:
-            tokens = dataset.training.batch_tokens * chosen.sentences
+        """GPU hours of all trainings, each model once."""
+        seconds = 0.0
+        for recipe, models in self.models.items():
+            dataset = _dataset(recipe)
             lines = last_value("--batch-size", [*dataset.training.options, *self.request.train_options])
-            if lines is not None and dataset.prepare.get("one_document_a_line"):
-                tokens = min(tokens, int(lines) * TOKENS_PER_LINE)
-            speed = TOKENS_PER_SECOND / tokens
-        return updates / speed / 3600
+            for one in models.values():
+                tokens = dataset.training.batch_tokens * one.sentences
+                if lines is not None and dataset.prepare.get("one_document_a_line"):
+                    tokens = min(tokens, int(lines) * TOKENS_PER_LINE)
+                seconds += (self.request.updates or dataset.training.updates) * tokens / TOKENS_PER_SECOND
+        return len(self.request.seeds) * seconds / 3600
 
     def values(self) -> Dict[Cell, List[float]]:
-        """See :class:`Figures`."""
+        """Our figures."""
         for recipe, models in self.models.items():
             Recipe(_dataset(recipe), recipe_options(self.request, recipe, tuple(models)), models).run()
         return {cell: [self._score(cell, seed) for seed in self.request.seeds] for cell in self.cells}
 
     def p_values(self, baseline: str) -> Dict[Cell, List[float]]:
-        """See :class:`Figures`: sign test of Collins et al. (2005) with BLEU over tokens."""
+        """Sign test of Collins et al. (2005) with BLEU over tokens."""
         scored = [cell for cell in self.cells if cell.settings.get("score", BLEU) == BLEU]
         of_column = {cell.column: cell for cell in scored if cell.row == baseline}
         return {
@@ -95,12 +86,38 @@ class ScoresOfModels(Figures):
 
     def _score(self, cell: Cell, seed: int) -> float:
         recipe, name = cell.settings["recipe"], cell.settings.get("score", BLEU)
-        scores = read_scores(ResultFiles(self._folder(recipe, model_name(cell), seed), TEST))
+        scores = ResultFiles(self._folder(recipe, model_name(cell), seed), TEST).scores(_dataset(recipe))
         value = score_of(scores, name)
         if value is None:
             known = [*(one for one, score in scores.items() if isinstance(score, float)), *scores.get("metrics", {})]
             raise InputError(f"{cell.row}, {cell.column}: {recipe} has no score {name}; known: {', '.join(known)}")
         return value
+
+
+@FIGURES.register("sentences")
+class SentencesOfSplits(Figures):
+    """Size of a split of a recipe; nothing is trained."""
+
+    settings = ("recipe", "split")
+    processor = "CPU"
+
+    def hours(self) -> float:
+        """CPU hours for the published numbers, without downloads."""
+        configs = map(_dataset, self._recipes())
+        pairs = sum(sum(one.published.sentences.values()) for one in configs if one.published)
+        return pairs / PAIRS_PER_SECOND / 3600
+
+    def values(self) -> Dict[Cell, List[float]]:
+        """Our figures."""
+        counts = {}
+        for name in self._recipes():
+            recipe = Recipe(_dataset(name), recipe_options(self.request, name, stop_after="prepare"))
+            recipe.run()
+            counts[name] = read_json(recipe.output / "data" / "manifest.json")["counts"]
+        return {cell: [counts[cell.settings["recipe"]][cell.settings["split"]]["sentences"]] for cell in self.cells}
+
+    def _recipes(self) -> List[str]:
+        return list(dict.fromkeys(cell.settings["recipe"] for cell in self.cells))
 
 
 @cache
@@ -124,12 +141,3 @@ def score_of(scores: Scores, name: str) -> Optional[float]:
     """Returns a score, or the score of an extra metric; None if there is none."""
     extra: Mapping[str, Any] = scores.get("metrics", {}).get(name, {})
     return scores.get(name, extra.get("score"))
-
-
-def logged_speed(log: Path) -> Optional[float]:
-    """Returns the median of the updates per second in a training log; None without any."""
-    if not log.exists():
-        return None
-    found = _UPDATES_PER_SECOND.findall(log.read_text(encoding="utf-8", errors="replace"))
-    speeds = [speed for speed in map(float, found) if speed > 0]
-    return statistics.median(speeds) if speeds else None

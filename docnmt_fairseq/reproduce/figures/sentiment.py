@@ -30,12 +30,12 @@ class Sentiment(Accuracies):
     settings = ("set", "bag", "em_steps", "take", "updates")
 
     def hours(self) -> float:
-        """See :class:`Figures`."""
+        """CPU hours of all trainings."""
         updates = (self.request.updates or cell.settings.get("updates", UPDATES) for cell in self.cells)
         return float(len(self.request.seeds) * sum(updates) / UPDATES_PER_SECOND / 3600)
 
     def accuracies(self, cell: Cell, seed: int) -> List[float]:
-        """See :class:`Accuracies`."""
+        """Test accuracy in per cent at every evaluation."""
         examples, test, symbols = self._data(cell.settings["set"])
         budget = self.budget(cell, updates=UPDATES, batch=16, lr=0.1)
         return train(classifier(cell.settings["bag"], symbols), examples, test, budget, seed, self.device)

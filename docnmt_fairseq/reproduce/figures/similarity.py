@@ -34,7 +34,7 @@ class Similarity(Figures):
     settings = ("set", "year", "method", "iterations")
 
     def values(self) -> Dict[Cell, List[float]]:
-        """See :class:`Figures`; deterministic, so that all seeds are equal."""
+        """Our figures; deterministic, so that all seeds are equal."""
         if self.request.smoke:
             _write_synthetic(self._raw)
         return {cell: [self._correlation(cell)] * len(self.request.seeds) for cell in self.cells}
