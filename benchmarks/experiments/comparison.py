@@ -34,10 +34,9 @@ from benchmarks.lib.reporting import (
 )
 from docnmt_fairseq import cli
 from docnmt_fairseq.evaluation.synth_report import build_report
-from docnmt_fairseq.files import partial_path
 from docnmt_fairseq.recipes.dataset import DatasetConfig, named_recipes, read_dataset_config
 from docnmt_fairseq.recipes.models import Model, model
-from docnmt_fairseq.recipes.processes import PLUGIN, Machine, fairseq, run
+from docnmt_fairseq.recipes.processes import PLUGIN, Machine, fairseq, run_to
 from docnmt_fairseq.recipes.recipe import Options, Recipe
 from docnmt_fairseq.recipes.training import BEST
 
@@ -154,20 +153,11 @@ def loss_without_context(recipe: Recipe, name: str, folder: Path) -> float:
     """Returns the validation loss in bits per token with all context hidden."""
     log = folder / "valid_none.log"
     if not log.exists():
-        words = [*fairseq("validate"), str(recipe.output / "data" / "data-bin"), "--user-dir", str(PLUGIN), "--task"]
-        words += [
-            recipe.models[name].task,
-            "--path",
-            str(folder / BEST),
-            "--valid-subset",
-            "valid",
-            "--context",
-            "none",
-        ]
-        words += ["--max-tokens", str(recipe.budget.batch_tokens), "--log-format", "json", *Machine(cpu=True).options()]
-        with open(partial_path(log), "w", encoding="utf-8") as stream:
-            run(words, stream, partial_path(log))
-        partial_path(log).rename(log)
+        chosen, tokens = recipe.models[name], str(recipe.budget.batch_tokens)
+        words = [*fairseq("validate"), str(recipe.output / "data" / "data-bin"), "--user-dir", str(PLUGIN)]
+        words += ["--task", chosen.task, "--path", str(folder / BEST), "--valid-subset", "valid", "--context", "none"]
+        words += ["--max-tokens", tokens, "--log-format", "json", *Machine(cpu=True).options()]
+        run_to(words, log)
     return float(_LOSS.findall(log.read_text(encoding="utf-8"))[-1])
 
 

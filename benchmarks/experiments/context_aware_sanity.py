@@ -6,18 +6,18 @@ Writes ``context_aware_sanity.{json,md,png}`` into ``results``, or DIR.
 """
 
 import argparse
-import json
 import statistics
-from pathlib import Path
 from typing import Callable, Dict, List, Tuple
 
 import torch
 from torch import Tensor, nn
 
-from benchmarks.lib.reporting import RESULTS, command, machine, table, write
+from benchmarks.lib.measuring import run_benchmark
+from benchmarks.lib.reporting import new_figure, table
 from docnmt_fairseq.ca_layers.feed_forward import ContextAwareLayer, ContextAwareResidual, ResidualBlock
 from docnmt_fairseq.layers.capture import ContextFreeIndicator, capture
 
+TITLE = "Context-aware layers: the sanity tasks of [Z] sec. 4.5.1"
 STEPS, RATE, WIDTH = 1000, 0.1, 5
 OPTIMISERS = {"Adagrad": torch.optim.Adagrad, "Adam": torch.optim.Adam}
 PUBLISHED = {"CA-NN, one layer": 0.0063, "CA-NN, two layers": 0.0029}
@@ -144,13 +144,9 @@ def residual_difference(steps: int) -> float:
     return float((ours - theirs).abs().max())
 
 
-def draw(seed: int, steps: int, results: Path) -> None:
-    """Draws surfaces and χ of one training each, with Adam, into the folder of results."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(15, 7), dpi=110, layout="constrained")
-    FigureCanvasAgg(figure)
+def plot(args: argparse.Namespace, figures: dict) -> object:
+    """Returns a figure of surfaces and χ of one training each, with Adam."""
+    seed, steps = 0, args.steps
     x, y = xor()
     extended = square(-0.5, 1.5, GRID)
     pictures: List[Tuple[str, Tensor, Tuple[float, float]]] = []
@@ -161,7 +157,7 @@ def draw(seed: int, steps: int, results: Path) -> None:
     for name in PUBLISHED:
         model = fit(SURFACE_MODELS[name], places[trained], heights[trained], "Adam", seed, steps)
         of_surface += pictures_of(name, model, places, (-0.45, 0.45))
-    panels = figure.subplots(2, max(len(pictures), len(of_surface)), squeeze=False)
+    figure, panels = new_figure(2, max(len(pictures), len(of_surface)), (15, 7))
     for row, (found, (least, most)) in zip(panels, ((pictures, (-0.5, 1.5)), (of_surface, (-2.0, 2.0)))):
         for panel in row[len(found) :]:
             panel.set_visible(False)
@@ -173,7 +169,7 @@ def draw(seed: int, steps: int, results: Path) -> None:
     panels[0][0].scatter(*x.t(), c=["white" if value else "black" for value in y], edgecolors="red")
     panels[1][0].scatter(*places[trained].t(), s=4, c="red")
     figure.suptitle("Above XOR (white 1, black 0), below the smooth surface (red: points of the training)")
-    figure.savefig(results / "context_aware_sanity.png")
+    return figure
 
 
 def pictures_of(
@@ -202,46 +198,41 @@ OPEN = (
 )
 
 
-def report(results: dict) -> str:
-    def kind(row: dict) -> List[str]:
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Adds options."""
+    parser.add_argument("--seeds", type=int, default=10)
+    parser.add_argument("--steps", type=int, default=STEPS, help="steps of a training (default: as in the text)")
+
+
+def measure(args: argparse.Namespace) -> dict:
+    """Returns the runs of both tasks, and the difference of CA-RES from a residual network."""
+    runs = {"xor": run_xor(args.seeds, args.steps), "surface": run_surface(args.seeds, args.steps)}
+    return {**runs, "residual": residual_difference(args.steps)}
+
+
+def report(args: argparse.Namespace, figures: dict) -> list[str]:
+    """Returns the paragraphs of the report."""
+
+    def kind(row: dict) -> list[str]:
         return [row["model"], str(row["parameters"]), row["optimiser"]]
 
-    of_xor = [[*kind(row), f"{row['solved']} of {len(row['errors'])}"] for row in results["xor"]]
+    of_xor = [[*kind(row), f"{row['solved']} of {len(row['errors'])}"] for row in figures["xor"]]
     of_surface = [
         [*kind(row), spread(row["absolute"]), spread(row["squared"]), str(PUBLISHED.get(row["model"], ""))]
-        for row in results["surface"]
+        for row in figures["surface"]
     ]
     errors = [f"{name} error: mean; median (quartiles)" for name in ("absolute", "squared")]
-    seeds = len(results["xor"][0]["errors"])
-    return (
-        "# Context-aware layers: the sanity tasks of [Z] sec. 4.5.1\n\n"
-        f"`{results['command']}`  \n{results['machine']}\n\n"
-        f"{results['steps']:,} steps, learning rate {RATE}, squared error, {seeds} seeds. {OPEN}\n\n"
-        f"## XOR\n\nSolved: squared error below {SOLVED}. CA-NN is one layer of one output.\n\n"
-        f"{table(['model', 'parameters', 'optimiser', 'solved'], of_xor)}\n\n"
-        f"## x·exp(−x² − y²): {TRAINED} of {SURFACE**2:,} points trained on, error on the others\n\n"
-        f"{table(['model', 'parameters', 'optimiser', *errors, 'published'], of_surface)}\n\n"
-        "## CA-RES as a residual network\n\n"
+    return [
+        f"{args.steps:,} steps, learning rate {RATE}, squared error, {args.seeds} seeds. {OPEN}",
+        f"## XOR\n\nSolved: squared error below {SOLVED}. CA-NN is one layer of one output.",
+        table(["model", "parameters", "optimiser", "solved"], of_xor),
+        f"## x·exp(−x² − y²): {TRAINED} of {SURFACE**2:,} points trained on, error on the others",
+        table(["model", "parameters", "optimiser", *errors, "published"], of_surface),
+        "## CA-RES as a residual network",
         "Two blocks (2, 1, –, 1) with v_2(c, w_1) = c + w_1, and two of x + F(x), trained from the same seed: largest "
-        f"difference of an output {results['residual']:g}.\n\n"
-        "![surfaces and χ](context_aware_sanity.png)\n"
-    )
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seeds", type=int, default=10)
-    parser.add_argument("--steps", type=int, default=STEPS, help="of a training (default: as in the text)")
-    parser.add_argument("--results", type=Path, default=RESULTS, help="folder to write to")
-    args = parser.parse_args()
-    results = {"command": command(), "machine": machine(), "steps": args.steps}
-    results |= {"xor": run_xor(args.seeds, args.steps), "surface": run_surface(args.seeds, args.steps)}
-    results |= {"residual": residual_difference(args.steps)}
-    write("context_aware_sanity", [report(results)], args.results)
-    figures = json.dumps(results, indent=1) + "\n"
-    (args.results / "context_aware_sanity.json").write_text(figures, encoding="utf-8")
-    draw(0, args.steps, args.results)
+        f"difference of an output {figures['residual']:g}.",
+    ]
 
 
 if __name__ == "__main__":
-    main()
+    run_benchmark("benchmarks.experiments.context_aware_sanity")

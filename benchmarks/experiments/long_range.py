@@ -25,7 +25,7 @@ from benchmarks.lib.reporting import RESULTS, ROOT, Store, finish, new_figure, s
 from docnmt_fairseq import cli
 from docnmt_fairseq.files import partial_path
 from docnmt_fairseq.recipes.models import Model
-from docnmt_fairseq.recipes.processes import PLUGIN, Machine, fairseq, run
+from docnmt_fairseq.recipes.processes import PLUGIN, Machine, fairseq, run_to
 from docnmt_fairseq.recipes.training import LAST, Budget, optimizer_history, train
 
 LANGUAGES = shlex.split(
@@ -140,21 +140,11 @@ class Runner:
     def translate(self, name: str) -> Path:
         """Returns the log of translating the long test documents with a finished training."""
         folder = self.folder / name
-        log, errors = folder / "generate.log", folder / "generate.err"
+        log = folder / "generate.log"
         if not log.exists():
             words = [*fairseq("generate"), str(self.data("long")), "--user-dir", str(PLUGIN), "--path"]
-            words += [
-                str(folder / LAST),
-                "--task",
-                "document_translation",
-                "--gen-subset",
-                "test",
-                *SEARCH,
-                *HERE.options(),
-            ]
-            with open(partial_path(log), "w", encoding="utf-8") as out, open(errors, "w", encoding="utf-8") as messages:
-                run(words, out, errors, messages)
-            os.replace(partial_path(log), log)
+            words += [str(folder / LAST), "--task", "document_translation", "--gen-subset", "test"]
+            run_to([*words, *SEARCH, *HERE.options()], log)
         return log
 
     def right_of_cases(self, name: str) -> dict[str, dict[str, list[int]]]:

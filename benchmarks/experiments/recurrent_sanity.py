@@ -7,9 +7,7 @@ angry" → 0. Writes benchmarks/results/recurrent_sanity.md and .json.
 """
 
 import argparse
-import json
 import statistics
-from pathlib import Path
 from typing import Dict, List, Tuple
 
 import torch
@@ -17,9 +15,11 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from tqdm import tqdm
 
-from benchmarks.lib.reporting import RESULTS, command, machine, table, write
+from benchmarks.lib.measuring import run_benchmark
+from benchmarks.lib.reporting import table
 from docnmt_fairseq.recurrent.cells import RECURRENT_CELLS
 
+TITLE = "Validation task of recurrent cells ([Z] sec. 4.4.1)"
 PUBLISHED = {"lstm": 0.318, "gru": 0.172, "gru-reset-before": 0.172, "ca-rnn": 0.126}  # [Z] fig. 13 b
 CELLS = ["lstm", "gru-reset-before", "gru", "ca-rnn"]  # [Z] Table 1 has the former GRU, PyTorch the latter
 TRAIN = [("I am happy", 1), ("You are very angry", 0)]
@@ -79,7 +79,7 @@ def run(cell: str, width: int, optimiser: str, rate: float, seed: int, iteration
     return loss.item(), statistics.mean(errors), statistics.mean(error >= 0.5 for error in errors)
 
 
-def measure(
+def run_cells(
     width: int, optimiser: str, rate: float, cells: List[str], seeds: int, iterations: int
 ) -> Dict[str, Dict[str, List[float]]]:
     """Returns what every run gave, by cell."""
@@ -115,25 +115,28 @@ def setting(text: str) -> Tuple[int, str, float]:
     return int(width), optimiser, float(rate)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Adds options."""
+    parser.set_defaults(threads=1)
     parser.add_argument("--seeds", type=int, default=10, help="runs of every cell, as in the text (default: 10)")
     parser.add_argument("--cells", nargs="+", choices=PUBLISHED, default=CELLS, help="recurrent cells")
     parser.add_argument("--settings", nargs="+", type=setting, default=SETTINGS, metavar="WIDTH,OPTIMISER,RATE")
     parser.add_argument("--iterations", type=int, default=ITERATIONS, help="of a run (default: as in the text)")
-    parser.add_argument("--results", type=Path, default=RESULTS, help="folder to write to")
-    args = parser.parse_args()
-    torch.set_num_threads(1)
-    names = ("width", "optimiser", "rate")
+
+
+def measure(args: argparse.Namespace) -> dict:
+    """Returns the runs of every setting."""
     runs = args.cells, args.seeds, args.iterations
-    results = [{**dict(zip(names, one)), "cells": measure(*one, *runs)} for one in args.settings]
+    names = ("width", "optimiser", "rate")
+    return {"settings": [{**dict(zip(names, one)), "cells": run_cells(*one, *runs)} for one in args.settings]}
+
+
+def report(args: argparse.Namespace, figures: dict) -> list[str]:
+    """Returns the paragraphs of the report."""
     header = ["cell", "width", "optimiser", "parameters", "error", "wrong answers", "training loss", "published error"]
-    lines = ["# Validation task of recurrent cells ([Z] sec. 4.4.1)", "", f"`{command()}`; {machine()}.", "", READING]
-    lines += ["", f"{args.seeds} runs each, mean ± standard error:", "", table(header, rows(results))]
-    write("recurrent_sanity", ["\n".join(lines)], args.results)
-    figures = json.dumps(results, indent=1) + "\n"
-    (args.results / "recurrent_sanity.json").write_text(figures, encoding="utf-8")
+    runs = f"{args.seeds} runs each, mean ± standard error:"
+    return [READING, runs, table(header, rows(figures["settings"]))]
 
 
 if __name__ == "__main__":
-    main()
+    run_benchmark("benchmarks.experiments.recurrent_sanity")

@@ -74,15 +74,8 @@ def configuration(name: str, args: argparse.Namespace) -> object:
     sentences = 1 if name in SYSTEMS else recipe_model(name).sentences
     words = [args.data_bin, "--user-dir", str(ROOT / "docnmt_fairseq"), *system_options(name), *size_options(args)]
     words += ["--criterion", "label_smoothed_cross_entropy", "--label-smoothing", "0.1", "--optimizer", "adam"]
-    words += [
-        "--adam-betas",
-        "(0.9, 0.98)",
-        "--lr",
-        "0.0001",
-        "--cpu",
-        "--max-tokens",
-        str(args.max_tokens * sentences),
-    ]
+    tokens = str(args.max_tokens * sentences)
+    words += ["--adam-betas", "(0.9, 0.98)", "--lr", "0.0001", "--cpu", "--max-tokens", tokens]
     words += ["--num-workers", "0", "--seed", str(args.seed), *args.more]
     return convert_namespace_to_omegaconf(options.parse_args_and_arch(options.get_training_parser(), words))
 

@@ -123,8 +123,7 @@ def models() -> Dict[str, Model]:
         "sentence-attention": _mechanism("sentence-encodings", _fixed(["--sentence-positions", "learned"])),
         "conditional": _mechanism("conditional", _annealed),
         "conditional-target": replace(
-            _mechanism("conditional", lambda updates: [*_annealed(updates), *_TARGET_CONTEXT]),
-            from_scratch=_PAPER_GATE,
+            _mechanism("conditional", lambda updates: [*_annealed(updates), *_TARGET_CONTEXT]), from_scratch=_PAPER_GATE
         ),
         "tree": _mechanism("tree", _annealed),
         "rnnsearch": Model(_TASK, "rnnsearch", _fixed(none), sees_context=False),

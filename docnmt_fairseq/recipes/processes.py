@@ -3,6 +3,7 @@
 import ctypes
 import logging
 import math
+import os
 import shlex
 import signal
 import subprocess
@@ -13,6 +14,7 @@ from typing import List, Optional, Sequence, TextIO, Tuple
 
 import docnmt_fairseq
 from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.files import partial_path
 
 PLUGIN = Path(docnmt_fairseq.__file__).parent
 SYNONYMS = {"--max-sentences": "--batch-size"}  # of fairseq-train
@@ -131,3 +133,15 @@ def run(command: List[str], output: TextIO, log: Path, errors: Optional[TextIO] 
     if done.returncode:
         last = "\n".join(log.read_text(encoding="utf-8", errors="replace").splitlines()[-12:])
         raise InputError(f"fairseq ended with status {done.returncode}; {log} ends with\n{last}")
+
+
+def run_to(command: List[str], output: Path) -> None:
+    """Runs a command and writes its output to a file; error messages go to a file ``.err`` next to it.
+
+    Raises:
+        InputError: it failed.
+    """
+    errors, partial = output.with_suffix(".err"), partial_path(output)
+    with open(partial, "w", encoding="utf-8") as stream, open(errors, "w", encoding="utf-8") as messages:
+        run(command, stream, errors, messages)
+    os.replace(partial, output)

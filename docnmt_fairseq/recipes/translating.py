@@ -1,15 +1,14 @@
 """Translations of test sets with trained models, with true and false context, and CXMI."""
 
-import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Optional
 
-from docnmt_fairseq.files import partial_path, write_json
+from docnmt_fairseq.files import write_json
 from docnmt_fairseq.options import flag_of
 from docnmt_fairseq.recipes.dataset import SHUFFLED
 from docnmt_fairseq.recipes.models import SEARCH, Model
-from docnmt_fairseq.recipes.processes import Machine, fairseq, run
+from docnmt_fairseq.recipes.processes import Machine, fairseq, run_to
 from docnmt_fairseq.recipes.training import BEST
 from docnmt_fairseq.translate.view import DocumentView
 
@@ -43,10 +42,7 @@ def generate(
     command += [word for name, value in {**SEARCH, **view.given}.items() for word in (flag_of(name), str(value))]
     command += [] if joins is None else ["--remove-bpe", joins]
     command += replace(machine, processes=1).options()
-    errors = output.with_suffix(".err")
-    with open(partial_path(output), "w", encoding="utf-8") as stream, open(errors, "w", encoding="utf-8") as messages:
-        run(command, stream, errors, messages)
-    os.replace(partial_path(output), output)
+    run_to(command, output)
 
 
 def translate_with_context(

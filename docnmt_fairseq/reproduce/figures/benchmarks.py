@@ -68,7 +68,7 @@ class RecurrentValidation(Figures):
         options = ["--seeds", SMOKE_RUNS, "--iterations", 2] if self.request.smoke else ["--seeds", RUNS]
         options += ["--cells", *cells, "--settings", *trainings]
         folder = self.request.output / "recurrent-validation"
-        measured = run_benchmark("benchmarks.experiments.recurrent_sanity", folder, *options)
+        measured = run_benchmark("benchmarks.experiments.recurrent_sanity", folder, *options)["settings"]
         found = {f"{one['width']},{one['optimiser']},{one['rate']}": one["cells"] for one in measured}
         return {
             cell: [float(error) for error in found[cell.settings["training"]][cell.settings["cell"]]["error"]]
