@@ -14,13 +14,7 @@ from docnmt_fairseq import cli
 
 PYTHON = "3.12"  # version on the machine with the GPU
 MAX_MB = 64
-WHEELS = (
-    "fairseq-fixed",
-    "hydra-core",
-    "omegaconf",
-    "bitarray",
-    "sacremoses",
-)  # PyTorch, Triton and NumPy are installed there
+WHEELS = ("fairseq-fixed", "hydra-core", "omegaconf", "bitarray", "sacremoses")  # PyTorch and NumPy are installed there
 SOURCES = ("antlr4-python3-runtime==4.9.3",)  # has no wheel
 DICTIONARY = 2**28  # bytes of xz: the output of a recipe has the same text three times
 PLATFORMS = ("manylinux_2_28_x86_64", "manylinux_2_17_x86_64", "manylinux2014_x86_64", "manylinux1_x86_64")

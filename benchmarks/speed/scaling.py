@@ -116,13 +116,7 @@ def step_memory(data_bin: Path, tokens: int) -> dict[str, int]:
 
 def checkpoint_seconds(folder: Path, data_bin: Path) -> dict[str, float]:
     """Returns the seconds of saving and loading a gigabyte of a checkpoint."""
-    history = {
-        "criterion_name": "x",
-        "best_loss": None,
-        "optimizer_name": "x",
-        "lr_scheduler_state": {},
-        "num_updates": 1,
-    }
+    history = dict(criterion_name="x", best_loss=None, optimizer_name="x", lr_scheduler_state={}, num_updates=1)
     state = {
         "cfg": configuration("conditional", settings(data_bin, 8, BATCH_TOKENS)),
         "args": None,

@@ -1,6 +1,6 @@
-"""Latency, throughput, memory and correctness of docnmt serve under load.
+"""Latency, throughput and correctness of docnmt serve under load.
 
-    python -m benchmarks.speed.serving --path CHECKPOINT --data PREPARED --text FILE [--requests 10000] ...
+    python -m benchmarks.speed.serving --path CHECKPOINT --data PREPARED --text FILE [--requests 400] ...
 
 Several clients send requests to a server process, each one as soon as its previous response has arrived. Every document
 is first translated alone: its translation must be the same under load. A request is lost if the status is not 200 or a
@@ -9,7 +9,6 @@ line is missing.
 
 import argparse
 import http.client
-import itertools
 import random
 import re
 import subprocess
@@ -28,12 +27,8 @@ from benchmarks.lib.reporting import table
 from docnmt_fairseq.boundaries import is_boundary
 
 TITLE = "Serving"
-MIB, PARTS, LONG_EVERY = 2**20, 10, 10  # memory is read PARTS times; every tenth document is long
-METRICS = {
-    "memory": "process_resident_memory_bytes",
-    "cpu": "process_cpu_seconds_total",
-    "sentences": "docnmt_sentences_total",
-}
+LONG_EVERY = 10  # every tenth document is long
+METRICS = {"cpu": "process_cpu_seconds_total", "sentences": "docnmt_sentences_total"}
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -41,8 +36,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--path", required=True, metavar="CHECKPOINT")
     parser.add_argument("--data", required=True, metavar="DIR", help="output folder of docnmt prepare")
     parser.add_argument("--text", required=True, type=Path, metavar="FILE", help="documents, one sentence per line")
-    parser.add_argument("--requests", type=int, default=10_000, help="requests of the long run (default: 10000)")
-    parser.add_argument("--each", type=int, default=400, help="requests per number of clients (default: 400)")
+    parser.add_argument("--requests", type=int, default=400, help="requests per number of clients (default: 400)")
     parser.add_argument("--clients", type=int, nargs="+", default=[1, 2, 4, 8, 16])
     parser.add_argument("--documents", type=int, default=200, help="number of different documents (default: 200)")
     parser.add_argument("--sentences", type=int, default=3, help="maximum sentences of a document (default: 3)")
@@ -70,7 +64,7 @@ class Server:
         raise RuntimeError("".join(log))
 
     def figures(self) -> dict[str, float]:
-        """Returns memory, CPU seconds and sentences from the server's metrics."""
+        """Returns CPU seconds and sentences from the server's metrics."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=600)
         connection.request("GET", "/metrics")
         text = connection.getresponse().read().decode()
@@ -191,45 +185,39 @@ def load(server: Server, clients: Clients, number: int, numbers: Sequence[int]) 
         "percentiles": [ordered[min(len(ordered) - 1, int(q * len(ordered)))] for q in (0.5, 0.9, 0.99, 1)],
         "lost": outcome.lost,
         "different": outcome.different,
-        "memory": after["memory"],
     }
 
 
 def measure(args: argparse.Namespace) -> dict[str, Any]:
-    """Returns figures by number of clients and of the long run."""
+    """Returns figures by number of clients."""
     documents, chance = documents_of(args), random.Random(args.seed)
     server = Server(args)
     draw = lambda count: [chance.randrange(len(documents)) for _ in range(count)]  # noqa: E731
     try:
         clients = Clients(server.port, documents)
         clients.translate_alone()
-        loads = [load(server, clients, count, draw(args.each)) for count in tqdm(args.clients, "loads", disable=None)]
-        parts = tqdm([max(1, args.requests // PARTS)] * PARTS, "long run", disable=None)
-        long = [load(server, clients, max(args.clients), draw(part)) for part in parts]
+        counts = tqdm(args.clients, "loads", disable=None)
+        loads = [load(server, clients, count, draw(args.requests)) for count in counts]
     finally:
         server.close()
-    return {"documents": len(documents), "sentences": sum(map(len, documents)), "loads": loads, "long": long}
+    return {"documents": len(documents), "sentences": sum(map(len, documents)), "loads": loads}
 
 
 def report(args: argparse.Namespace, figures: dict[str, Any]) -> list[str]:
     """Returns the paragraphs of the report."""
-    first, long = figures["loads"][0], figures["long"]
-    rows = []
+    first, rows = figures["loads"][0], []
     for one in figures["loads"]:
         latencies = [f"{1000 * seconds:,.0f}" for seconds in one["percentiles"]]
         work = (first["cpu"] / first["sentences"]) / (one["cpu"] / one["sentences"])
         rates = [f"{one['requests'] / one['wall']:.1f}", f"{one['sentences'] / one['wall']:.1f}", f"{work:.2f}"]
         rows.append([one["clients"], *latencies, *rates])
     header = ["clients", "median ms", "90 % ms", "99 % ms", "max ms", "requests/s", "sentences/s"]
-    done = itertools.accumulate(part["requests"] for part in long)
-    memory = [[f"{number:,}", f"{part['memory'] / MIB:,.1f}"] for number, part in zip(done, long)]
-    everything = [*figures["loads"], *long]
-    requests, lost, different = (sum(one[name] for one in everything) for name in ("requests", "lost", "different"))
+    requests, lost, different = (
+        sum(one[name] for one in figures["loads"]) for name in ("requests", "lost", "different")
+    )
     return [
         table([*header, "sentences per CPU second ÷ one client"], rows),
-        f"{requests:,} requests under load: {lost} lost, {different} with another translation than alone. Memory of "
-        f"the server in the long run with {max(args.clients)} clients:",
-        table(["after requests", "MiB"], memory),
+        f"{requests:,} requests under load: {lost} lost, {different} with another translation than alone.",
         f"Beam {args.beam}; {figures['documents']} documents of {figures['sentences']} sentences, up to "
         f"{args.sentences} each, every tenth up to {args.longest}; clients on the same machine. Sentences of "
         "concurrent requests share a search.",

@@ -1,1 +1,1 @@
-"""From a data set's name to a table of scores: get, prepare, train, translate, probe, score. Run again, it goes on."""
+"""Recipes: from a data set to a table of scores. An interrupted run is resumed."""

@@ -148,7 +148,9 @@ class Results:
 
             self._score(files, {"log": sha256(log)}, [files.text], scores)
 
-    def _score(self, files: ResultFiles, inputs: Dict[str, Any], outputs: List[Path], scores: Callable) -> None:
+    def _score(
+        self, files: ResultFiles, inputs: Dict[str, Any], outputs: List[Path], scores: Callable[[], Scores]
+    ) -> None:
         """Writes the scores of a translation, with extra metrics."""
         extra, output = self.dataset.scores, files.named("scores.json")
         inputs = {**inputs, "test_set": self._text_hashes(files.test_set)}

@@ -21,7 +21,7 @@ from docnmt_fairseq.corpus.text import normalise
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.files import partial_path, sha256, write_bytes
 from docnmt_fairseq.recipes.dataset import TEST, DatasetConfig
-from docnmt_fairseq.recipes.selection import balanced, native_documents, write_held_out
+from docnmt_fairseq.recipes.selection import Documents, balanced, native_documents, write_held_out
 
 SMOKE_DOCUMENTS = {"train": 24, "valid": 3, TEST: 3}  # further test sets: as many as the first
 SMOKE_HELD_OUT = 10  # sentences
@@ -101,13 +101,19 @@ def _selected(dataset: DatasetConfig, steps: StepCache, paths: Dict[str, Path], 
             steps.run("selected", {**inputs, "hold_out": asdict(cut)}, outputs, action)
             continue
         if smoke:
-            limit = SMOKE_DOCUMENTS.get(name, SMOKE_DOCUMENTS[TEST])
-            documents = lambda read=documents, limit=limit: islice(read(), limit)  # noqa: E731
+            documents = _first(documents, SMOKE_DOCUMENTS.get(name, SMOKE_DOCUMENTS[TEST]))
         if split.balance_register:
             documents = balanced(documents, split.balance_register)
-        write = lambda read=documents, outputs=files[name]: write_documents(read(), outputs)  # noqa: E731
-        steps.run(f"selected/{name}", inputs, files[name], write)
+        steps.run(f"selected/{name}", inputs, files[name], partial(_write, documents, files[name]))
     return {name: ("delimited", [str(path) for path in of_split]) for name, of_split in files.items()}
+
+
+def _first(documents: Documents, limit: int) -> Documents:
+    return lambda: islice(documents(), limit)
+
+
+def _write(documents: Documents, paths: List[Path]) -> None:
+    write_documents(documents(), paths)
 
 
 def _small_vocabulary(splits: Dict[str, Inputs], settings: Dict[str, Any]) -> int:

@@ -10,7 +10,6 @@ import docnmt_fairseq
 from benchmarks.experiments import comparison, handbooks, long_range, selection
 from benchmarks.experiments import handbooks_analysis as analysis
 from benchmarks.experiments.long_range import Cell, Schedule, training_of
-from benchmarks.lib.recipe_results import validation_curve
 from benchmarks.lib.reporting import Store
 from docnmt_fairseq.checkpoints import read_checkpoint
 from docnmt_fairseq.evaluation.register_rules import RULES
@@ -19,13 +18,6 @@ from docnmt_fairseq.models.transformer.presets import SIZES
 DE = RULES["de"]()
 REFERENCE = ["Klick hier.", "Hast du es?", "Das ist gut.", "Du siehst es.", "Dein Haus.", "Nimm dich in Acht.", ""]
 FORMAL = ["Öffnen Sie es.", "Haben Sie es?", "Gut.", "Sehen Sie.", "Sind Sie da?", ""]
-
-
-def test_validation_curve_of_consecutive_logs(tmp_path):
-    for name, lines in {"a": [(5, "2.5"), (9, "2.0")], "b": [(9, "1.5"), (12, "1.25")]}.items():
-        rows = [f'{{"valid_loss": "{loss}", "valid_num_updates": "{update}"}}' for update, loss in lines]
-        (tmp_path / name).write_text("\n".join([*rows, '{"loss": "7", "num_updates": "13"}']))
-    assert validation_curve(tmp_path / "a", tmp_path / "b") == [(5, 2.5), (9, 1.5), (12, 1.25)]
 
 
 def run_of(name, seed, near, far):
@@ -83,23 +75,6 @@ def test_long_range_models_share_their_stages():
     assert chains["from start", 4][-1].options[-2:] == ["--context-top-t", "4"]
     names = [cell.name for cell in long_range.cells(["conditional", "tree"], [4, 1], [1, 2])]
     assert len(names) == 2 * 2 * (1 + 3 * 2) == len({*names})
-
-
-def test_selection_models_differ_in_the_loss_only():
-    cells = list(selection.cells([1, 2], [4, 2], ablations=True))
-    assert len(cells) == len({cell.name for cell in cells}) and {cell.loss for cell in cells} == {*selection.LOSSES}
-    flat, tree = (
-        selection.training_of(selection.Cell(one, 4, selection.IN_WINDOW, 1)) for one in ("conditional", "tree")
-    )
-    assert flat.continues == tree.continues and flat.options == tree.options and flat.arch != tree.arch
-    unused = selection.training_of(selection.Cell("conditional", 4, selection.NOT, 1))
-    assert chain_of(unused)[2:] == chain_of(flat)[2:] and unused.continues != flat.continues
-
-
-def test_rise_is_measured_from_the_minimum_before_the_change(monkeypatch):
-    monkeypatch.setattr(selection, "CHANGE", 30)
-    run = {"nll": [[10, 0.5], [20, 0.3], [30, 0.31], [40, 0.35], [50, 0.32]]}
-    assert selection.rise(run) == pytest.approx((0.05, 0.02))
 
 
 @pytest.mark.slow

@@ -77,14 +77,6 @@ def test_report_has_ratios_and_failures(tmp_path):
     assert text.endswith("- trainings: failures: `tests.a::b` Traceback x = 1 ValueError")
 
 
-def test_packed_files_have_a_maximum_size(tmp_path, monkeypatch):
-    (tmp_path / "real-text.tar.xz").write_bytes(bytes(3000))
-    assert pack.whole(Setting(tmp_path, pack=tmp_path))["packed MB"] == pytest.approx(0.003)
-    monkeypatch.setattr(pack, "MAX_MB", 0.001)
-    with pytest.raises(RuntimeError):
-        pack.whole(Setting(tmp_path, pack=tmp_path))
-
-
 def test_archive_keeps_modification_times_to_the_nanosecond(tmp_path):
     files = {"raw": tmp_path / "a" / "train.en", "recipe": tmp_path / "b" / "data" / "dict.txt"}
     for number, (name, file) in enumerate(files.items()):
@@ -116,13 +108,6 @@ def test_prepared_data_is_used_and_models_share_the_start(tmp_path, monkeypatch)
     assert calls == [(setting.output / "recipe", "sentence", "start"), *both]
     for name in ("data/dict.txt", "start.pt"):
         assert (folder / "tree" / name).samefile(folder / "sentence" / name)
-
-
-def test_wheels_have_the_pinned_versions(tmp_path):
-    first, second = pack.commands(tmp_path)
-    pins = (ROOT / "requirements.lock").read_text(encoding="utf-8").splitlines()
-    assert {word for word in first if "==" in word and not word.startswith("--")} <= {*pins}
-    assert "--python-version" in first and pack.SOURCES[0] in second
 
 
 def test_stage_without_a_gpu_is_an_error(tmp_path, monkeypatch):

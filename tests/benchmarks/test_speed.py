@@ -28,6 +28,8 @@ RUNS = {
     "indexing": ["--lines", "2000"],
     "precision_on_text": ["--data", "{work}", "--source", "{work}/test.src", "--reference", "{work}/test.tgt",
                           "--parts", "1", "--models", "one={work}/model/checkpoint_last.pt", "--beam", "2"],
+    "serving": ["--path", "{work}/model/checkpoint_last.pt", "--data", "{work}", "--text", "{work}/test.src",
+                "--requests", "3", "--clients", "1", "2", "--documents", "3", "--beam", "1"],
     "scaling": ["--lines", "2000", "4000", "--max-tokens", "700", "1400"],
     "translation_engines": ["--sentences", "8", "--document", "4", "--words", "4", "--length", "3", "--vocabulary",
                             "60", "--rounds", "1", "--systems", "stock", "sentence", "sentence int8",
@@ -76,7 +78,7 @@ def test_benchmark_runs(name, run, request, monkeypatch, ready_python):
     monkeypatch.setattr(sys, "executable", ready_python)
     if name in ("complexity", "conditional_attention"):
         monkeypatch.setattr(importlib.import_module(f"benchmarks.speed.{name}"), "peak_of", lambda *_: 1000)
-    places = {"work": request.getfixturevalue("prepared_model")} if name == "precision_on_text" else {}
+    places = {"work": request.getfixturevalue("prepared_model")} if "{work}" in RUNS[name] else {}
     run(name, RUNS[name], **places)
 
 
@@ -104,17 +106,6 @@ def test_training_comparison(name, run, monkeypatch):
     assert len(figures) > 1 and next(iter(figures.values()))["ratio"] == 1
     if name == "finetuning":
         assert figures["context only"]["trained"] < figures["all parameters"]["trained"]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "words", [["complexity", "tree", "4", "2"], ["conditional_attention", "torch", "8", "2", "fwd"]]
-)
-def test_peak_memory_of_a_child(words, capsys):
-    threads = torch.get_num_threads()
-    measuring.run_benchmark(f"benchmarks.speed.{words[0]}", ["--child", *words[1:]])
-    torch.set_num_threads(threads)
-    assert int(capsys.readouterr().out) >= 0
 
 
 def test_layers_take_a_step():

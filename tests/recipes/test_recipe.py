@@ -15,7 +15,6 @@ from docnmt_fairseq.corpus.files import read_lines
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.recipes.dataset import named_recipes, read_dataset_config
 from docnmt_fairseq.recipes.processes import last_value
-from docnmt_fairseq.recipes.recipe import Options, Recipe
 from docnmt_fairseq.recipes.training import BEST
 from tests.support import toy
 from tests.support.recipes import HANDBOOKS, SMALL, changed, fake_training, raw, small_recipe
@@ -66,18 +65,6 @@ def test_unknown_sizes_models_and_tasks_of_the_file_are_errors_before_anything_r
         with pytest.raises(InputError, match=key):
             small_recipe(changed(tmp_path, replacement), tmp_path / "out", smoke="size" not in key)
     assert not (tmp_path / "out").exists()
-
-
-@pytest.mark.parametrize(
-    ("options", "size"),
-    [({}, ""), ({"size": "base"}, "base"), ({"smoke": True}, "tiny")],
-    ids=["default", "given", "smoke"],
-)
-def test_published_sizes_are_the_default(tmp_path, options, size):
-    made = Recipe(read_dataset_config(POST_EDITING), Options(tmp_path, models=("mt-rnn-flat", "mt-flat"), **options))
-    budgets = {name: made._budget_of(chosen) for name, chosen in made.models.items()}
-    assert budgets["mt-rnn-flat"].size == size and budgets["mt-flat"].size == (size or "small")
-    assert not budgets["mt-rnn-flat"].common
 
 
 def test_output_belongs_to_one_recipe(tmp_path, capsys):

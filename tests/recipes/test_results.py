@@ -10,7 +10,7 @@ from docnmt_fairseq.corpus.files import read_lines
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.recipes import translating
 from docnmt_fairseq.recipes.dataset import read_dataset_config
-from docnmt_fairseq.recipes.models import SEARCH, models
+from docnmt_fairseq.recipes.models import SEARCH
 from docnmt_fairseq.recipes.training import BEST
 from docnmt_fairseq.search.options import SearchOptions
 from docnmt_fairseq.translate.view import DocumentView
@@ -137,15 +137,6 @@ def test_missing_input_of_metrics_is_reported_before_the_training(tmp_path, monk
     assert not trained
 
 
-def test_metrics_of_a_smoke_run_may_have_nothing_to_score(tmp_path, monkeypatch, caplog):
-    fake_training(monkeypatch)
-    dataset = read_dataset_config(HANDBOOKS)
-    folder = raw(dataset, tmp_path / "raw")
-    (folder / "unseen.register.tsv").write_text("1234\tdu\n", encoding="utf-8")
-    table = small_recipe(dataset, tmp_path / "out", raw=folder).run()
-    assert "| 100.00 | – | – | 100.00 | –" in table.split("## unseen")[1] and "line 1234 of" in caplog.text
-
-
 def test_models_that_see_context_are_probed_and_use_the_document_view(tmp_path, monkeypatch):
     _, translated = fake_training(monkeypatch)
     calls = fake_probes(monkeypatch)
@@ -172,12 +163,6 @@ def test_models_that_see_context_are_probed_and_use_the_document_view(tmp_path, 
     assert [call[:3] for call in calls] == [
         ("conditional-1", split, what) for split in ("test", "test1") for what in ("shuffled", "cxmi")
     ]
-
-
-def test_models_that_do_not_see_context():
-    blind = {name for name, one in models().items() if not one.sees_context}
-    others = {name for name in models() if name.startswith(("mt-", "image-"))}  # extra sources of the sentence
-    assert blind == {"sentence", "rnnsearch", "caption-rnn", *others}
 
 
 def test_probes_are_scored_and_tabulated(tmp_path, monkeypatch):

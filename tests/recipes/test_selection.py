@@ -10,7 +10,7 @@ from docnmt_fairseq.corpus.delimited import read_documents
 from docnmt_fairseq.corpus.document import Document
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.recipes.dataset import HoldOut
-from docnmt_fairseq.recipes.selection import balanced, held_out_runs, repetitions, shortened, write_held_out
+from docnmt_fairseq.recipes.selection import balanced, held_out_runs, repetitions, write_held_out
 
 DU, SIE, NEITHER = "Hast du dein Buch?", "Haben Sie Ihr Buch?", "Das Buch ist da."
 
@@ -39,23 +39,10 @@ def test_no_sentence_and_no_document_is_in_two_splits(tmp_path):
     assert [document for document in documents if document in written["train"]] == written["train"]
 
 
-def test_seed_determines_the_held_out_documents():
-    runs = [held_out_runs([3] * 50, HoldOut(["valid", "test"], 5, seed)) for seed in (1, 2, 3, 1)]
-    assert runs[0] == runs[3] and len(set(map(str, runs))) == 3
-
-
 @pytest.mark.parametrize("sizes", [[3, 3], [90], [5, 90]])
 def test_small_training_set_is_an_error(sizes):
     with pytest.raises(InputError, match="too few"):
         held_out_runs(sizes, HoldOut(["valid", "test"], 5))
-
-
-def test_shortened_document_keeps_paragraphs():
-    document = Document([[("a",), ("b",)], [("c",), ("d",)], [("e",)]])
-    assert shortened(document, 3).paragraphs == [[("a",), ("b",)], [("c",)]]
-    assert shortened(document, 9) == document
-    sections = Document([[("a",)], [("b",)], [("c",)]], ended=[2, 3])
-    assert shortened(sections, 2) == Document([[("a",)], [("b",)]], ended=[2]) and shortened(sections, 3) == sections
 
 
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=1, max_size=40), st.integers(1, 9))

@@ -169,15 +169,6 @@ def test_initial_weights_are_recorded(tmp_path, commands):
     assert not {"--finetune-from-model", "--break-symbol"} & {*commands[-1]}
 
 
-@pytest.mark.parametrize(("name", "gated"), [("memory-paper", True), ("han-both", True), ("conditional-target", True),
-                                             ("tree", False), ("sentence", False), ("rnnsearch", False)])  # fmt: skip
-def test_gates_are_the_papers_when_training_from_scratch(name, gated):
-    assert last_value("--context-init", training_options(model(name), BUDGET, 1)) == ("xavier" if gated else None)
-    assert "--context-init" not in training_options(model(name), BUDGET, 1, initialised=True)
-    budget = replace(BUDGET, options=["--context-init", "zero"])
-    assert last_value("--context-init", training_options(model(name), budget, 1)) == "zero"
-
-
 def test_gpus_use_fused_adam_unless_the_training_began_without(data_bin, tmp_path, commands):
     fused = ["--optimizer", "fused_adamw", "--adam-betas", "(0.9, 0.98)"]
     for name, options in (("adam", []), ("fused", fused)):

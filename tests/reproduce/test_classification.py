@@ -61,18 +61,6 @@ def test_text_classifiers_learn(reviews, kind, em_steps):
     assert accuracy(model, reviews[1], CPU, batch=7) == found[-1]
 
 
-def test_chi_and_word_vectors_alternate(reviews):
-    def moved(updates):
-        torch.manual_seed(0)
-        model = sentiment.classifier("ca-bsfe", reviews[2])
-        before = {name: value.clone() for name, value in model.bag.state_dict().items()}
-        train(model, *reviews[:2], Budget(updates, 16, 0.1, updates, em_steps=4), 1, CPU)
-        return {name for name, value in model.bag.state_dict().items() if not torch.equal(value, before[name])}
-
-    assert moved(4) == {"theta", "words_for_chi.weight"}
-    assert moved(5) == {"theta", "words_for_chi.weight", "v_0", "words.weight"}
-
-
 @pytest.mark.parametrize("kind", images.KINDS)
 def test_image_classifiers_learn(kind, tmp_path):
     shape = (1, 8, 8)
@@ -131,13 +119,6 @@ def test_other_files_are_errors(tmp_path, content):
     (tmp_path / "x.gz").write_bytes(content)
     with pytest.raises(InputError, match=r"x\.gz: "):
         images.read_idx(tmp_path / "x.gz")
-
-
-def test_interval_between_evaluations(tmp_path):
-    cell = Cell("average", "imdb", None, {"set": "imdb", "bag": "average"})
-    asked = Options(tmp_path)
-    assert Sentiment([cell], asked).budget(cell, updates=6_000_000, batch=16, lr=0.1).every == 5_000
-    assert Sentiment([cell], asked).budget(cell, updates=10_000, batch=16, lr=0.1).every == 100
 
 
 def test_every_training_is_stored_at_once(tmp_path, monkeypatch):

@@ -54,11 +54,6 @@ def test_models_of_tables_can_be_built(cell, extra_bin):
     assert tasks.setup_task(cfg.task).build_model(cfg.model) is not None
 
 
-def test_tables_have_all_rows_of_both_combination_tasks():
-    names = {parameters.id for parameters in cells_of_models()}
-    assert sum(name.startswith(("image-rnn-", "mt-rnn-")) for name in names) == 18
-
-
 def options_of(table, row, column):
     (cell,) = [cell for cell in read_table(table).cells if (cell.row, cell.column) == (row, column)]
     words = training_options(model_of(cell), BUDGET, 1)
@@ -134,12 +129,3 @@ def test_rows_and_columns_may_exclude_cells(tmp_path):
     path.write_text(text.replace("columns: [c]", "columns: [d]"))
     with pytest.raises(InputError, match=r"rows: y: columns: .*d"):
         read_table_file(path)
-
-
-def test_image_trainings_are_distinct():
-    of_column = {}
-    for cell in read_table("context-aware-figure-17").cells:
-        used = {key: value for key, value in cell.settings.items() if key != "sublayers" or cell.column == "CA-RES"}
-        of_column.setdefault(cell.column, []).append(used)
-    assert all(used not in several[:place] for several in of_column.values() for place, used in enumerate(several))
-    assert all(one["set"] == "cifar" for one in of_column["CA-RES"])  # of MNIST the paper has none

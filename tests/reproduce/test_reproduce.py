@@ -64,12 +64,6 @@ def test_table_has_published_figures_ours_and_differences(table, tmp_path, monke
     assert (tmp_path / "out" / "two-models.md").read_text().strip() == text.strip()
 
 
-def test_figures_of_diverged_runs(table, tmp_path):
-    found = {("plain", "all"): Ours([80.0, float("inf")]), ("better", "all"): Ours([float("nan"), 1.0])}
-    text = table_text(table, request(tmp_path), found)
-    assert "| plain | 90.00 | inf | +inf | – |" in text and "| better | – | nan | – | 70.50 |" in text
-
-
 def test_changed_models_are_marked_and_not_mixed_with_others(table, tmp_path):
     changed = request(tmp_path, updates=7, train_options=("--dropout", "0.3"), smoke=False)
     text = table_text(table, changed, {("plain", "all"): Ours([80.0])})
@@ -108,13 +102,6 @@ def test_p_values_against_a_changed_baseline_are_dropped(table, tmp_path, monkey
     text = reproduce(tested, asked, rows=["plain"], columns=["all"])
     assert "12.00" not in text and "| better | – | 100.00 | – |" in text
     assert "100.00†" in reproduce(tested, asked, columns=["all"])
-
-
-def test_unknown_score_is_an_error(table, tmp_path, monkeypatch):
-    fake_training(monkeypatch)
-    table.columns[1]["score"] = "hter"
-    with pytest.raises(InputError, match=r"no score hter; known: .*chrf"):
-        reproduce(table, request(tmp_path), rows=["plain"])
 
 
 def test_list_has_hours_and_state(table, tmp_path, monkeypatch):
