@@ -25,6 +25,7 @@ def test_tables_are_complete(name, tmp_path):
     table = read_table(name)
     assert table.cells and any(cell.published is not None for cell in table.cells)
     assert (ROOT / table.page).is_file() and table.needs and table.all_deviations
+    assert all(isinstance(one, str) for one in table.all_deviations)
     assert table.results is None or (ROOT / table.results).is_file()
     hours = FIGURES[table.figures](table.cells, Options(tmp_path)).hours()
     assert hours is None or hours > 0
