@@ -205,6 +205,7 @@ def test_script_from_import_to_scores_is_resumed(tmp_path, tmp_path_factory, imp
     assert again.returncode == 0 and (tmp_path / "scores.txt").read_text() == scores
 
 
+@pytest.mark.slow
 def test_script_keeps_other_imports_and_passes_options(tmp_path, tmp_path_factory, imported):
     ready = imported.commands(tmp_path_factory.mktemp("commands"))
     output, data = tmp_path / "output", tmp_path / "data"
