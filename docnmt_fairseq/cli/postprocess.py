@@ -1,23 +1,23 @@
-"""Writes the output of fairseq-generate as plain text, and scores it.
+"""Restores plain text from the output of fairseq-generate, and scores it.
 
-Subwords are fairseq-generate's to remove (--remove-bpe sentencepiece). Not so where targets are edit operations (docnmt
-prepare --edits-of): these are applied to the machine translation here. Truecasing and tokenisation are undone as docnmt
-prepare did them. The result has a line for each line of the split's text, marks of documents and paragraphs
-included. Printed are sacreBLEU's scores of the plain text, and BLEU over tokens as multi-bleu.perl computes it.
+fairseq-generate joins the subwords (--remove-bpe sentencepiece), except in edit operations (docnmt prepare --edits-of),
+which are applied to the machine translation here. Truecasing and tokenisation of docnmt prepare are reversed. The
+output has one line per line of the split's text, including boundaries. Scores: sacreBLEU on the plain text, and BLEU on
+tokens as computed by multi-bleu.perl.
 """
 
 import argparse
 from pathlib import Path
 
-HELP = "translations to plain text: documents restored, truecasing and tokenisation undone, scored"
+HELP = "plain text and scores from the output of fairseq-generate"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the prepared data, the log, the split and the output."""
-    parser.add_argument("--data", required=True, type=Path, metavar="DIR", help="folder that docnmt prepare wrote")
-    parser.add_argument("--log", required=True, type=Path, metavar="FILE", help="what fairseq-generate printed")
-    parser.add_argument("--split", default="test", metavar="NAME", help="what was translated (default: test)")
-    parser.add_argument("--output", required=True, type=Path, metavar="FILE", help="text to write")
+    parser.add_argument("--data", required=True, type=Path, metavar="DIR", help="output of docnmt prepare")
+    parser.add_argument("--log", required=True, type=Path, metavar="FILE", help="output of fairseq-generate")
+    parser.add_argument("--split", default="test", metavar="NAME", help="translated split (default: test)")
+    parser.add_argument("--output", required=True, type=Path, metavar="FILE", help="output file")
 
 
 def run(args: argparse.Namespace) -> None:

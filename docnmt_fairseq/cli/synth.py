@@ -3,49 +3,33 @@
 import argparse
 from dataclasses import fields
 from pathlib import Path
-from typing import Any, Dict
 
-from docnmt_fairseq.options import flag_of
+from docnmt_fairseq.cli._options import add_fields
+from docnmt_fairseq.corpus.synth import SynthOptions, write_corpus
 
 HELP = "write an artificial corpus that needs document context"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds one option for every field of ``SynthOptions``, and the folder to write to."""
-    from docnmt_fairseq.corpus.synth.language import KINDS, SynthOptions
-
-    parser.add_argument("--output", required=True, type=Path, metavar="DIR", help="folder to write to")
-    for setting in fields(SynthOptions):
-        shown = " ".join(map(str, setting.default)) if isinstance(setting.default, tuple) else setting.default
-        extra: Dict[str, Any] = {"default": setting.default, "help": f"{setting.metadata['help']} (default: {shown})"}
-        if setting.name == "kinds":
-            extra.update(nargs="+", choices=KINDS, metavar="KIND")
-        elif isinstance(setting.default, tuple):
-            extra.update(nargs=2, type=int, metavar=("MIN", "MAX"))
-        elif isinstance(setting.default, int):
-            extra.update(type=int, metavar="N")
-        else:
-            extra.update(metavar="SUFFIX")
-        parser.add_argument(flag_of(setting.name), **extra)
+    """Adds the output folder and the options of ``SynthOptions``."""
+    parser.add_argument("--output", required=True, type=Path, metavar="DIR", help="output folder")
+    add_fields(parser, SynthOptions)
 
 
 def run(args: argparse.Namespace) -> None:
-    """Writes the corpus, then prints what it holds, the ceilings without context and the folder."""
-    from docnmt_fairseq.corpus.synth import SynthOptions, write_corpus
-
-    given = {setting.name: getattr(args, setting.name) for setting in fields(SynthOptions)}
-    settings: Dict[str, Any] = {
-        name: tuple(value) if isinstance(value, list) else value for name, value in given.items()
-    }
-    report = write_corpus(SynthOptions(**settings), args.output)
-    for split, held in report.statistics.items():
-        words = ", ".join(f"{kind} {count}" for kind, count in sorted(held.words.items()))
+    """Writes the corpus, then prints its content, the ceilings without context and the folder."""
+    given = {known.name: getattr(args, known.name) for known in fields(SynthOptions)}
+    options = SynthOptions(**{name: tuple(one) if isinstance(one, list) else one for name, one in given.items()})
+    reports = write_corpus(options, args.output)
+    for split, report in reports.items():
+        words = ", ".join(f"{kind} {count}" for kind, count in sorted(report.words.items()))
+        tokens, types = " → ".join(map(str, report.tokens)), " → ".join(str(len(words)) for words in report.types)
         print(
-            f"{split}: {held.documents} documents, {held.sentences} sentences, tokens {held.source_tokens} → "
-            f"{held.target_tokens}, types {len(held.source_types)} → {len(held.target_types)}, undecidable: {words} "
-            f"({sum(held.words.values()) / held.documents:.1f} a document)"
+            f"{split}: {report.documents} documents, {report.sentences} sentences, tokens {tokens}, types {types}, "
+            f"undecidable: {words} ({sum(report.words.values()) / report.documents:.1f} a document)"
         )
-    for split, found in report.ceilings.items():
+    for split in ("valid", "test"):
+        found = reports[split].ceiling
         for name, figures in [*found["kinds"].items(), ("overall", found["overall"])]:
             print(
                 f"{split}: without context at best {100 * figures['accuracy']:.1f} % {name}, "

@@ -12,9 +12,6 @@ import re
 from typing import List, Sequence
 
 from docnmt_fairseq.boundaries import is_boundary
-from docnmt_fairseq.corpus.delimited import parallel_lines
-from docnmt_fairseq.corpus.files import atomic_files
-from docnmt_fairseq.files import PathLike
 
 KEEP, DELETE = "<keep>", "<delete>"
 OPERATIONS = (KEEP, DELETE)
@@ -81,13 +78,6 @@ def edited_line(translation: str, operations: str) -> str:
     if translation == operations and is_boundary(operations):
         return operations
     return " ".join(apply_operations(translation.split(), operations.split()))
-
-
-def write_operations(translation: PathLike, edited: PathLike, output: PathLike) -> None:
-    """Writes the operations of two delimited files."""
-    with atomic_files(output) as (stream,):
-        for _, (before, after) in parallel_lines([translation, edited]):
-            stream.write(f"{operations_line(before, after)}\n")
 
 
 def _insertion(token: str) -> str:

@@ -30,14 +30,13 @@ class TextCodec:
 
     def __init__(self, data: Path, tokenized: bool = False):
         self.data = data
-        self.options: Dict[str, Any] = {}
-        if not tokenized and is_prepared(data):
-            self.options = manifest_options(data, "--data")
+        prepared = not tokenized and is_prepared(data)
+        self.options: Dict[str, Any] = manifest_options(data, "--data") if prepared else {}
         self._encoders: Dict[int, BatchFunction] = {}
 
     @classmethod
     def of_output(cls, data: Path) -> "TextCodec":
-        """Codec of an output of ``docnmt prepare``; raises :class:`InputError` if the folder is not one."""
+        """Returns the codec of an output of ``docnmt prepare``; raises :class:`InputError` if the folder is not one."""
         manifest_options(data, "--data")
         return cls(data)
 
@@ -74,17 +73,14 @@ class TextCodec:
         return self._decode(tokens)
 
     def _encoder(self, side: int) -> BatchFunction:
+        if side not in self._encoders and not self.options:
+            self._encoders[side] = lambda sentences: [" ".join(sentence.split()) for sentence in sentences]
         if side not in self._encoders:
-            self._encoders[side] = self._make_encoder(side)
+            if side == 1:
+                self._refuse_edit_operations()
+            encode = self.pipelines[side].encoder(self.data / "models")
+            self._encoders[side] = lambda sentences: encode(list(map(normalise, sentences)))
         return self._encoders[side]
-
-    def _make_encoder(self, side: int) -> BatchFunction:
-        if not self.options:
-            return lambda sentences: [" ".join(sentence.split()) for sentence in sentences]
-        if side == 1:
-            self._refuse_edit_operations()
-        encode = self.pipelines[side].encoder(self.data / "models")
-        return lambda sentences: encode(list(map(normalise, sentences)))
 
     @cached_property
     def _decode(self) -> SentenceFunction:

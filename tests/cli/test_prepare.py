@@ -10,7 +10,6 @@ from fairseq_cli import train
 import docnmt_fairseq
 from docnmt_fairseq import cli
 from docnmt_fairseq.cli import prepare as command
-from docnmt_fairseq.corpus import readers
 from docnmt_fairseq.corpus.config import PrepareConfig
 from docnmt_fairseq.errors import InputError
 from tests.support.documents import write_lines
@@ -23,9 +22,11 @@ def config(*arguments):
     return command.config_from(cli.build_parser().parse_args(["prepare", *REQUIRED, *arguments]))
 
 
-def test_defaults_equal_the_dataclass():
+def test_defaults_are_those_of_the_dataclass():
     assert config("--train", "t", "--workers", "1") == PrepareConfig("en", "de", Path("out"), train=["t"])
     assert config("--train", "t").workers >= 1
+    assert config("--test", "t", "--subword-model", "m").joint
+    assert not config("--test", "t", "--subword-model", "m", "n").joint
 
 
 def test_options_reach_the_config():
@@ -52,18 +53,6 @@ def test_formats_of_splits(tmp_path, monkeypatch):
     assert [(split.name, split.format) for split in found.splits()] == [
         ("train", "tsv"), ("valid", "delimited"), ("valid1", "delimited"), ("test", "wmt-xml"),
     ]  # fmt: skip
-
-
-def test_one_document_per_line(tmp_path):
-    paths = [write(tmp_path, f"x.{side}", "a\nb\n") for side in ("en", "de")]
-    for option, documents in (([], 1), (["--one-document-a-line"], 2)):
-        reading = config("--train", str(tmp_path / "x"), *option).reading
-        assert len(list(readers.make_reader("delimited", reading).read(paths))) == documents
-
-
-def test_number_of_models_determines_joint():
-    assert config("--test", "t", "--subword-model", "m").joint
-    assert not config("--test", "t", "--subword-model", "m", "n").joint
 
 
 def test_reuse_excludes_model_options():

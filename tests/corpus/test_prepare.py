@@ -47,7 +47,7 @@ def finished(tmp_path_factory):
 
 
 def times(folder):
-    return {str(path): path.stat().st_mtime_ns for path in sorted(folder.rglob("*")) if path.is_file()}
+    return {str(path): path.stat().st_mtime_ns for path in folder.rglob("*") if path.is_file()}
 
 
 def changed_parts(folder, before):
@@ -99,7 +99,8 @@ def test_second_run_changes_nothing(finished, monkeypatch):
 
 def test_changed_option_or_input_reruns_the_later_steps(tmp_path):
     write_corpus(tmp_path)
-    manifest, out = prepare(config(tmp_path)), tmp_path / "out"
+    out = tmp_path / "out"
+    prepare(config(tmp_path))
     before = times(out)
     prepare(config(tmp_path, vocab_size=50))
     assert changed_parts(out, before) == {"models", "subword", "data-bin", ".stamps", "manifest.json"}
@@ -108,10 +109,6 @@ def test_changed_option_or_input_reruns_the_later_steps(tmp_path):
     prepare(config(tmp_path, vocab_size=50))
     assert changed_parts(out, before) == {"text", "subword", "data-bin", ".stamps", "manifest.json"}
     assert times(out)[str(out / "subword" / "train.en")] == before[str(out / "subword" / "train.en")]
-    (tmp_path / "test.en").write_text(TEST)
-    (out / ".stamps" / "subword.train.json").unlink()  # state after a killed run
-    (out / "subword" / "train.en").replace(out / "subword" / "train.en.partial")
-    assert prepare(config(tmp_path)) == manifest and not list(out.rglob("*.partial"))
 
 
 def test_reuse_for_a_new_test_set(finished, tmp_path):
@@ -162,21 +159,6 @@ def test_chinese_english_talks(tmp_path):
     assert {file.name for file in out.glob("models/truecaser.*")} == {"truecaser.en"}
 
 
-def test_folders_are_inputs(tmp_path):
-    group = '<linkGrp fromDoc="de/1.xml.gz" toDoc="en/1.xml.gz"><link xtargets="1;1" /></linkGrp>'
-    alignment = write(tmp_path, "de-en.xml", f"<cesAlign>{group}</cesAlign>")
-    for language in ("de", "en"):
-        (tmp_path / language).mkdir()
-        write(tmp_path / language, "1.xml", f'<document><s id="1">text in {language}</s></document>')
-    files = [str(alignment), str(tmp_path / "en"), str(tmp_path / "de")]
-    options = PrepareConfig("en", "de", tmp_path / "out", train=files, format="opus-xml", subwords="none")
-    first = prepare(options)["inputs"]["train"]
-    write(tmp_path / "en", "1.xml", '<document><s id="1">another text</s></document>')
-    second = prepare(options)["inputs"]["train"]
-    assert (tmp_path / "out" / "text" / "train.en").read_text() == "another text\n\n"
-    assert [one["sha256"] == two["sha256"] for one, two in zip(first, second)] == [True, False, True]
-
-
 def test_renamed_table_is_read_again(tmp_path):
     table = write(tmp_path, "nc.de-en.tsv", "the cat\tdie Katze\n\nit sat\tsie sass\n")
     options = {"format": "news-commentary", "subwords": "none"}
@@ -218,7 +200,7 @@ def with_extra_sides(tmp_path_factory):
     return folder, prepare(config(folder, vocab_size=40, **options))
 
 
-def test_task_reads_extra_sides(with_extra_sides):
+def test_extra_sides_in_a_task(with_extra_sides):
     folder, _ = with_extra_sides
     options = ["-s", "en", "-t", "de", "--extra-sources", "text:mt,text:gloss"]
     _, task, _ = toy.build(folder / "out" / "data-bin", *options)
@@ -242,14 +224,6 @@ def test_models_of_extra_sides(with_extra_sides, tmp_path):
     options = {"test": [str(folder / "test")], "reuse": folder / "out"}
     manifest = prepare(PrepareConfig("en", "de", tmp_path / "out", **options))
     assert manifest["models"] == models and (tmp_path / "out" / "subword" / "test.gloss").is_file()
-
-
-def test_joint_models_are_trained_without_extra_sides(tmp_path):
-    write_corpus(tmp_path)
-    models = prepare(config(tmp_path, subwords="none", extra=("mt", "gloss=like-target")))["models"]
-    assert len({models[f"dict.{side}.txt"] for side in ("en", "de", "mt", "gloss")}) == 1
-    own = prepare(config(tmp_path, subwords="none", extra=("gloss=own",)))["models"]
-    assert own["dict.gloss.txt"] != own["dict.en.txt"] == models["dict.en.txt"]
 
 
 def test_changed_models_of_a_side_segment_it_again(tmp_path):
@@ -341,14 +315,12 @@ def test_valid_combinations(options):
         ({}, 0),
         ({"shards": 2}, SAMPLE_DOCUMENTS),
         ({"shards": 2, "sample_documents": 5}, 5),
-        ({"sample_documents": 5}, 5),
-        ({"shards": 2, "reuse": "earlier"}, 0),
+        ({"shards": 2, "reuse": "x"}, 0),
     ],
     ids=str,
 )
 def test_models_of_many_shards_are_trained_on_a_sample(options, documents):
-    found = PrepareConfig("en", "de", "out", train="t", **options)
-    assert found.sample_size == documents and found.trained_on == ("sample" if documents else "train")
+    assert PrepareConfig("en", "de", "out", train="t", **options).sample_size == documents
 
 
 def test_options_by_name():

@@ -7,7 +7,7 @@ import pytest
 from docnmt_fairseq.corpus import readers
 from docnmt_fairseq.corpus.readers import Reading
 from docnmt_fairseq.errors import InputError
-from tests.support.reading import EN_DE, read, refused, text, write
+from tests.support.reading import read, refused, text, write
 
 pyarrow = pytest.importorskip("pyarrow")
 from pyarrow import parquet  # noqa: E402
@@ -43,22 +43,15 @@ def test_documents(tmp_path, name):
     assert documents[1].lines == [[(2, 2)], [(2, 2)]]
 
 
-VALUES = {
-    "text": ("a\nb\n\nc\n", "A\nB\n\nC\n"),
-    "paragraphs": ([["a", "b"], ["c"]], [["A", "B"], ["C"]]),
-}
+@pytest.mark.parametrize("name", WRITE)
+def test_text_and_paragraphs(tmp_path, name):
+    for source, target in (("a\nb\n\nc\n", "A\nB\n\nC\n"), ([["a", "b"], ["c"]], [["A", "B"], ["C"]])):
+        path = WRITE[name](tmp_path, [{"en": source, "de": target}])
+        assert text(read(name, [path])) == [[[("a", "A"), ("b", "B")], [("c", "C")]]]
 
 
 @pytest.mark.parametrize("name", WRITE)
-@pytest.mark.parametrize("values", VALUES.values(), ids=VALUES)
-def test_text_and_paragraphs(tmp_path, name, values):
-    path = WRITE[name](tmp_path, [{"en": values[0], "de": values[1]}])
-    assert text(read(name, [path])) == [[[("a", "A"), ("b", "B")], [("c", "C")]]]
-
-
-@pytest.mark.parametrize("name", WRITE)
-def test_lists_of_sections(tmp_path, name):
-    """A list of sections of paragraphs of sentences; chapters likewise."""
+def test_lists_of_sections_and_chapters(tmp_path, name):
     rows = [{"en": [[["a", "b"], ["c"]], [["d"]]], "de": [[["A", "B"], ["C"]], [["D"]]]}]
     (document,) = read(name, [WRITE[name](tmp_path, rows)])
     assert text([document]) == [[[("a", "A"), ("b", "B")], [("c", "C")], [("d", "D")]]] and document.ended == [1, 2]
@@ -91,12 +84,6 @@ def test_fields_by_name(tmp_path, name):
     )
 
 
-@pytest.mark.parametrize("name", WRITE)
-def test_empty_side(tmp_path, name):
-    path = WRITE[name](tmp_path, [{"en": ["a", "b"], "de": ["A", ""]}, {"en": [""], "de": [""]}])
-    assert text(read(name, [path])) == [[[("a", "A"), ("b", "")]]]
-
-
 BAD = {
     "lines": ({"en": ["a", "b"], "de": ["A"]}, "2 sentences in en, but 1 in de"),
     "missing": ({"en": ["a"]}, "no de in the row"),
@@ -112,15 +99,12 @@ def test_bad_rows(tmp_path, row, message):
 
 def test_empty_lines_are_skipped(tmp_path):
     rows = jsonl(tmp_path, ROWS).read_text().splitlines()
-    path = write(tmp_path, "x.jsonl", "\n".join([rows[0], "", " ", *rows[1:], "", ""]))
-    documents = read("jsonl", [path])
+    documents = read("jsonl", [write(tmp_path, "x.jsonl", "\n".join([rows[0], "", " ", *rows[1:], "", ""]))])
     assert text(documents) == TEXT and documents[1].lines[0] == [(4, 4)]
 
 
 def test_bad_json(tmp_path):
     refused("jsonl", [write(tmp_path, "x.jsonl", '{"en": "a", "de": "b"}\n{\n')], "x.jsonl:2: ")
-    deep = write(tmp_path, "deep.jsonl", "[" * 200_000)
-    refused("jsonl", [deep], "deep.jsonl:1: ")
     refused("jsonl", [write(tmp_path, "x.jsonl", "[1]\n")], "x.jsonl:1: no en in the row")
 
 
@@ -138,12 +122,7 @@ def test_missing_pyarrow(tmp_path, monkeypatch):
     refused("parquet", [path], "docnmt_fairseq[parquet]")
 
 
-@pytest.mark.parametrize("given", ["en", ["en"], ["a", "b", "c"]])
+@pytest.mark.parametrize("given", ["en", ["en"]])
 def test_bad_fields(given):
-    with pytest.raises(InputError, match=r"--fields .*: expected SOURCE TARGET"):
+    with pytest.raises(InputError, match="--fields"):
         readers.make_reader("jsonl", Reading("en", "de", options={"fields": given}))
-
-
-def test_missing_files(tmp_path):
-    with pytest.raises(InputError, match="nowhere: no such file"):
-        readers.resolve("jsonl", [str(tmp_path / "nowhere")], EN_DE)

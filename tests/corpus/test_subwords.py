@@ -1,8 +1,6 @@
 """Subword models: SentencePiece and BPE codes, dictionaries, joining of subwords."""
 
 import sys
-from collections import Counter
-from itertools import pairwise
 
 import pytest
 from fairseq.data import Dictionary
@@ -50,7 +48,7 @@ def test_training_is_deterministic_and_ignores_boundaries(tmp_path, text, option
     assert [line.replace(" ", "").replace("▁", " ").strip() for line in encoded] == TEXT
 
 
-@pytest.mark.parametrize("size", [10**5, 1, 5])
+@pytest.mark.parametrize("size", [10**5, 5])
 def test_bad_vocabulary_size(tmp_path, text, options, size):
     with pytest.raises(InputError, match=f"--vocab-size {size} .*at (most|least) \\d+"):
         train_subword_model([text], tmp_path / "model", SubwordOptions(options.kind, vocab_size=size))
@@ -61,8 +59,6 @@ def test_text_without_usable_sentence(tmp_path, options):
     write_lines(tmp_path / "long", ["a word " * 3000])
     with pytest.raises(InputError, match="16,384 bytes"):
         train_subword_model([tmp_path / "long"], tmp_path / "model", options)
-    with pytest.raises(InputError, match="long"):
-        subword_encoder(tmp_path / "long")
 
 
 def test_dictionary_from_model(tmp_path, text, options):
@@ -88,67 +84,32 @@ def test_dictionary_from_text(tmp_path, text):
     write_lines(tmp_path / "train.de", ["die Katze", ""])
     dictionary_from_text([text, tmp_path / "train.de"], tmp_path / "dict")
     counts = dict(line.split() for line in (tmp_path / "dict").read_text().splitlines())
-    assert len(counts) == 12 + 1 and counts["the"] == "16"
+    assert len(counts) == 12 + 1 and counts["the"] == "16" and counts["<p>"] == "4"
     dictionary_from_text([tmp_path / "train.de"], tmp_path / "dict", min_count=2)
     assert (tmp_path / "dict").read_text() == "<p> 1\n"
 
 
 # --- BPE codes ---
 
-WORDS = "lower lowest newer newest wider widest low new wide aa aaa aaaa banana bandana ß öö".split()  # noqa: SIM905
-
-
-def learnt(words, merges):
-    """Merges learnt from words, the most frequent pair first (algorithm 1 of the paper)."""
-    texts = Counter(tuple([*word[:-1], word[-1] + "</w>"]) for word in words)
-    found = []
-    for _ in range(merges):
-        pairs = Counter()
-        for symbols, count in texts.items():
-            for pair in pairwise(symbols):
-                pairs[pair] += count
-        if not pairs:
-            break
-        best = max(pairs, key=lambda pair: (pairs[pair], pair))
-        found.append(best)
-        texts = Counter({merged(symbols, best): count for symbols, count in texts.items()})
-    return found
-
-
-def merged(symbols, pair):
-    """Symbols with one pair merged everywhere, from the left."""
-    result = list(symbols)
-    place = 0
-    while place < len(result) - 1:
-        if (result[place], result[place + 1]) == pair:
-            result[place : place + 2] = ["".join(pair)]
-        place += 1
-    return tuple(result)
-
-
-def reference_split(word, merges):
-    """All merges in order, each once."""
-    symbols = tuple([*word[:-1], word[-1] + "</w>"])
-    for pair in merges:
-        symbols = merged(symbols, pair)
-    return "@@ ".join(symbols).replace("</w>", "")
+LINES = ["lower lowest", "<p>", "newer newest", "<p>", "wider widest", "<p>", "low wide ß", "", "lower newer", ""] * 3
 
 
 @pytest.fixture(scope="module")
 def codes(tmp_path_factory):
-    """Merges, and their file as written by subword-nmt."""
-    merges = learnt(WORDS, 15)
-    path = tmp_path_factory.mktemp("codes") / "bpecodes"
-    path.write_text("#version: 0.2\n" + "".join(f"{left} {right}\n" for left, right in merges), encoding="utf-8")
-    return merges, path
+    """Merges that subword-nmt learnt, and the library's own encoder."""
+    folder = tmp_path_factory.mktemp("codes")
+    write_lines(folder / "train", LINES)
+    train_subword_model([folder / "train"], folder / "codes", SubwordOptions("subword-nmt", vocab_size=20))
+    with open(folder / "codes", encoding="utf-8") as stream:
+        return folder / "codes", BPE(stream)
 
 
-@given(st.lists(st.text("lowernstidabö", min_size=1, max_size=9), min_size=1, max_size=5))
-def test_bpe_equals_reference(codes, words):
-    merges, path = codes
-    (pieces,) = bpe_encoder(path)([" ".join(words)])
-    assert pieces == " ".join(reference_split(word, merges) for word in words)
-    assert (pieces + " ").replace("@@ ", "").split() == words
+@given(st.lists(st.text("lowernstidaböß", min_size=1, max_size=9), min_size=1, max_size=5))
+def test_bpe_equals_subword_nmt(codes, words):
+    path, library = codes
+    (pieces,) = subword_encoder(path, kind="subword-nmt")([" ".join(words)])
+    assert pieces == library.process_line(" ".join(words))
+    assert join_subwords(pieces, "@@ ").split() == words
 
 
 @pytest.mark.parametrize(
@@ -164,49 +125,27 @@ def test_formats_of_bpe_codes(tmp_path, content, text, pieces):
 
 
 @pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ("#version: 0.1\na b</w>\n", "codes:1"),
-        ("a b</w>\nthree of these words\n", "codes:2"),
-        ("a b</w>\na  b\n", "codes:2"),
-        ("a b\n", "codes"),
-    ],
+    ("content", "place"),
+    [("#version: 0.1\na b</w>\n", "codes:1"), ("a b</w>\nthree of these words\n", "codes:2"), ("a b\n", "codes")],
 )
-def test_bad_bpe_codes(tmp_path, content, message):
+def test_bad_bpe_codes(tmp_path, content, place):
     (tmp_path / "codes").write_text(content)
-    with pytest.raises(InputError, match=message):
+    with pytest.raises(InputError, match=place):
         bpe_encoder(tmp_path / "codes")
 
 
-LINES = ["lower lowest", "<p>", "newer newest", "<p>", "wider widest", "<p>", "low wide ß", "", "lower newer", ""] * 3
-
-
-def test_learnt_merges_equal_subword_nmt(tmp_path):
-    write_lines(tmp_path / "train", LINES)
-    train_subword_model([tmp_path / "train"], tmp_path / "codes", SubwordOptions("subword-nmt", vocab_size=20))
-    found = [tuple(line.split()) for line in (tmp_path / "codes").read_text(encoding="utf-8").splitlines()[1:]]
-    assert found == learnt([word for line in LINES if line != "<p>" for word in line.split()], 20)
-    with open(tmp_path / "codes", encoding="utf-8") as stream:
-        library = BPE(stream)
-    sentences = ["lower widest unknown newness", "ß l"]
-    encode = subword_encoder(tmp_path / "codes", kind="subword-nmt")
-    assert encode(sentences) == list(map(library.process_line, sentences))
-
-
-def test_merges_that_cannot_be_learnt(tmp_path, monkeypatch):
+def test_errors_of_subword_nmt(tmp_path, monkeypatch):
     write_lines(tmp_path / "train", ["a b", ""])
-    with pytest.raises(InputError, match="--subwords subword-nmt"):
-        train_subword_model([tmp_path / "train"], tmp_path / "codes", SubwordOptions("subword-nmt"))
-    monkeypatch.setitem(sys.modules, "subword_nmt", None)
-    with pytest.raises((InputError, ValueError)):
-        train_subword_model([tmp_path / "train"], tmp_path / "codes", SubwordOptions("subword-nmt"))
+    for _ in range(2):  # nothing to merge; not installed
+        with pytest.raises(InputError, match="--subwords subword-nmt"):
+            train_subword_model([tmp_path / "train"], tmp_path / "codes", SubwordOptions("subword-nmt"))
+        monkeypatch.setitem(sys.modules, "subword_nmt.learn_bpe", None)
 
 
-@pytest.mark.parametrize("joint", [True, False])
-def test_prepare_with_merges(tmp_path, joint):
+def test_prepare_with_merges(tmp_path):
     write_lines(tmp_path / "train.en", LINES)
     write_lines(tmp_path / "train.de", [line.replace("low", "nied") for line in LINES])
-    options = {"train": str(tmp_path / "train"), "subwords": "subword-nmt", "vocab_size": 12, "joint": joint}
+    options = {"train": str(tmp_path / "train"), "subwords": "subword-nmt", "vocab_size": 12, "joint": False}
     output = tmp_path / "out"
     prepare(PrepareConfig("en", "de", output, **options))
     pieces = (output / "subword" / "train.de").read_text(encoding="utf-8").splitlines()
@@ -214,8 +153,7 @@ def test_prepare_with_merges(tmp_path, joint):
     assert {piece for line in pieces for piece in line.split()} <= known and any("@@ " in line for line in pieces)
     codec = TextCodec(output)
     assert codec.decode(codec.encode(1, ["nieder newest"])[0]) == "nieder newest"
-    models = ["subword.model"] if joint else ["subword.en.model", "subword.de.model"]
-    options["subword_model"] = [str(output / "models" / name) for name in models]
+    options["subword_model"] = [str(output / "models" / f"subword.{side}.model") for side in ("en", "de")]
     prepare(PrepareConfig("en", "de", tmp_path / "again", **options))
     assert (tmp_path / "again" / "subword" / "train.de").read_text(encoding="utf-8").splitlines() == pieces
 
@@ -253,7 +191,6 @@ def test_byte_fallback_round_trip(byte_model, tmp_path):
         ("<0xC5> ▁ <0xA1>", "sentencepiece", "\ufffd \ufffd"),
         ("▁a <0x0A> <0x00> b <0x20>", "sentencepiece", "a  b"),  # a line stays one line
         ("▁a <0xC5> <0xA1> <0xC4> <0x87>", "sentencepiece", "ašć"),
-        ("▁<0x41>", "sentencepiece", "<0x41>"),
         ("the c@@ at <0x41>", "@@ ", "the cat <0x41>"),
         ("the <0x41>", None, "the <0x41>"),
     ],

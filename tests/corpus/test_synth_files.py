@@ -1,3 +1,5 @@
+"""``docnmt synth``: files, options, interrupted runs."""
+
 import errno
 import json
 import os
@@ -24,7 +26,7 @@ def corpus(tmp_path_factory):
     return folder
 
 
-def test_same_seed_same_bytes_other_seed_other_languages(tmp_path):
+def test_seed_determines_every_file(tmp_path):
     for name, seed in (("a", 1), ("b", 1), ("c", 2)):
         write_corpus(replace(SMALL, seed=seed), tmp_path / name)
     files = sorted(path.name for path in (tmp_path / "a").iterdir())
@@ -40,7 +42,7 @@ def test_lexicon_does_not_depend_on_the_documents(tmp_path, corpus):
     assert one == other
 
 
-def test_delimited_reader_takes_it(corpus):
+def test_files_are_delimited_text(corpus):
     found = list(read_documents([corpus / "test.src", corpus / "test.tgt"]))
     assert len(found) == 3 and all(16 <= len(document) <= 20 and len(document.paragraphs) == 2 for document in found)
 
@@ -48,41 +50,37 @@ def test_delimited_reader_takes_it(corpus):
 @pytest.mark.parametrize(
     "change, named",
     [
-        ({"sentences_per_document": (10, 20)}, "--sentences-per-document 10 20: must start at 14"),
-        ({"nouns": 10}, "--nouns 10"),
+        ({"sentences_per_document": (10, 20)}, "--sentences-per-document 10 20: from 14"),
+        ({"nouns": 10}, "--nouns"),
+        ({"verbs": 0}, "--verbs 0"),
         ({"kinds": ()}, "--kinds"),
+        ({"kinds": ("gender",)}, "--kinds gender"),
         ({"target_lang": "src"}, "--target-lang src"),
-        ({"target_lang": "a/b"}, "--target-lang a/b: must not contain"),
-        ({"source_lang": "phenomena.tsv"}, "--source-lang phenomena.tsv: must not"),  # would take the table's place
-        ({"source_lang": ""}, "--source-lang : must not"),
-        ({"max_distance": 1}, "--max-distance 1: must be at least 2, or leave pronouns out of --kinds"),
+        ({"source_lang": "phenomena.tsv"}, "--source-lang"),  # would overwrite the table
+        ({"max_distance": 1}, "leave pronouns out of --kinds"),
         ({"min_distance": 7}, "--max-distance 6"),
     ],
 )
-def test_impossible_settings_are_refused_by_name(change, named):
+def test_impossible_options(change, named):
     with pytest.raises(InputError, match=named):
         replace(SMALL, **change)
 
 
-def test_introductions_that_nobody_asked_for_are_not_refused_without_pronouns():
-    assert replace(SMALL, kinds=("ambiguous",)).introductions == SynthOptions().introductions
-
-
-def test_introductions_have_room_in_the_shortest_documents():
+def test_introductions_need_room_in_the_shortest_documents():
     full = {"kinds": ("pronoun", "ambiguous"), "sentences_per_document": (16, 16), "max_distance": 12, "places": 12}
-    with pytest.raises(InputError, match=r"--introductions 9: must be from 2 to 8, .* room"):
+    with pytest.raises(InputError, match="--introductions 9: must be from 2 to 8"):
         replace(SMALL, introductions=9, **full)
     for seed in range(40):
         list(documents(replace(SMALL, introductions=8, seed=seed, **full), "test"))
 
 
-def test_documents_without_room_for_any_word_are_refused(tmp_path, capsys):
+def test_documents_without_room_for_any_word(tmp_path, capsys):
     options = ["--kinds", "ambiguous", "--max-distance", "1", "--sentences-per-document", "6", "6"]
     assert main(["synth", "--output", str(tmp_path / "x"), "--train-documents", "9", *options]) == 2
     assert "--sentences-per-document: no document has room for an undecidable word" in capsys.readouterr().err
 
 
-def test_command_prints_what_it_wrote_and_leaves_nothing_else(tmp_path, capsys):
+def test_command_prints_a_summary_and_writes_all_files(tmp_path, capsys):
     arguments = (
         "--seed 5 --train-documents 60 --valid-documents 2 --test-documents 2 --max-distance 4 --introductions 3"
     )
@@ -98,39 +96,34 @@ def test_command_prints_what_it_wrote_and_leaves_nothing_else(tmp_path, capsys):
     }
 
 
-def test_too_small_a_train_split_is_refused_and_nothing_left(tmp_path, capsys):
+def test_train_split_that_lacks_a_word(tmp_path, capsys):
     options = ["--train-documents", "1", "--test-documents", "5", "--ambiguous-words", "12"]
     assert main(["synth", "--output", str(tmp_path), *options]) == 2
     assert "--train-documents" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
 
 
-def test_damaged_table_is_refused_by_line(tmp_path, corpus):
+def test_damaged_table(tmp_path, corpus):
     table = tmp_path / "test.phenomena.tsv"
-    text = (corpus / "test.phenomena.tsv").read_text().split("\n")
-    for line, message in (("1\t2", "fields"), (text[1].replace("\t", "\tx", 1), "whole numbers")):
-        table.write_text("\n".join([text[0], text[1], line]))
-        with pytest.raises(InputError, match=f"{table.name}:3: .*{message}"):
+    header, row, *_ = (corpus / "test.phenomena.tsv").read_text().split("\n")
+    for line in ("1\t2", row.replace("\t", "\tx", 1)):
+        table.write_text("\n".join([header, row, line]))
+        with pytest.raises(InputError, match=f"{table.name}:3: "):
             read_cases(table)
-    table.write_text("a\tb\n")
-    with pytest.raises(InputError, match=":1: expected the tab-separated header"):
-        read_cases(table)
 
 
-def test_unwritable_output_is_one_error(tmp_path, capsys, monkeypatch):
+def test_output_that_cannot_be_written(tmp_path, capsys, monkeypatch):
     (tmp_path / "file").write_text("x")
-    for output, reason in (("file", "file is a file; give a folder"), ("file/in", "Not a directory")):
-        assert main(["synth", "--output", str(tmp_path / output)]) == 2
-        error = capsys.readouterr().err
-        assert str(tmp_path / output) in error and reason in error
+    assert main(["synth", "--output", str(tmp_path / "file")]) == 2
+    assert "file is a file; give a folder" in capsys.readouterr().err
 
     def full(*arguments):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(writer, "write_cases", full)
-    with pytest.raises(InputError, match="cannot be written: No space left"):
+    with pytest.raises(InputError, match="No space left"):
         write_corpus(SMALL, tmp_path / "folder")
-    assert not (tmp_path / "folder").exists() or not list((tmp_path / "folder").iterdir())
+    assert not list((tmp_path / "folder").iterdir())
 
 
 def killed(*arguments):
@@ -138,7 +131,7 @@ def killed(*arguments):
 
 
 def write_until_killed(folder, stop):
-    """Writes a corpus in a process that ``stop`` is called in first."""
+    """Writes a corpus in a process that calls ``stop`` first."""
     child = os.fork()
     if not child:
         stop()
@@ -146,30 +139,21 @@ def write_until_killed(folder, stop):
     os.waitpid(child, 0)
 
 
-def test_what_a_killed_one_left_goes(tmp_path):
-    write_until_killed(tmp_path / "folder", lambda: setattr(writer, "write_cases", killed))
-    assert list((tmp_path / "folder").iterdir())
-    for name in ("folder", "undisturbed"):
-        write_corpus(SMALL, tmp_path / name)
-    folders = [tmp_path / name for name in ("folder", "undisturbed")]
-    contents = [{path.name: path.read_bytes() for path in folder.iterdir()} for folder in folders]
+def test_files_of_a_killed_process_are_removed(tmp_path, corpus):
+    write_until_killed(tmp_path, lambda: setattr(writer, "write_cases", killed))
+    assert list(tmp_path.iterdir())
+    write_corpus(SMALL, tmp_path)
+    contents = [{path.name: path.read_bytes() for path in folder.iterdir()} for folder in (tmp_path, corpus)]
     assert contents[0] == contents[1]
 
 
-@pytest.mark.parametrize("moved", [0, 1, 5])
-def test_where_the_lexicon_is_the_corpus_is_whole(tmp_path, moved):
-    """By it scripts see that they need not make a corpus."""
+def test_lexicon_exists_only_in_complete_corpora(tmp_path):
     write_corpus(SMALL, tmp_path)
     replaces, done = os.replace, []
 
-    def replace_some(source, target):
+    def replace_one(source, target):
         done.append(target)
-        replaces(source, target) if len(done) <= moved else killed()
+        replaces(source, target) if len(done) <= 1 else killed()
 
-    def stop():
-        os.replace = replace_some
-
-    write_until_killed(tmp_path, stop)
+    write_until_killed(tmp_path, lambda: setattr(os, "replace", replace_one))
     assert (tmp_path / "train.src").exists() and not (tmp_path / "lexicon.json").exists()
-    write_corpus(SMALL, tmp_path)
-    assert (tmp_path / "lexicon.json").exists()

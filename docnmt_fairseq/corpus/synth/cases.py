@@ -41,7 +41,7 @@ class Case:
 
 
 def write_cases(path: Path, cases: Iterable[Case]) -> None:
-    """Writes the table with its header."""
+    """Writes the table."""
     with path.open("w", encoding="utf-8") as file:
         print(*COLUMNS, sep="\t", file=file)
         for case in cases:
@@ -51,41 +51,31 @@ def write_cases(path: Path, cases: Iterable[Case]) -> None:
 
 
 def read_cases(path: Path) -> List[Case]:
-    """Reads a table written by :func:`write_cases`; raises :class:`InputError` with the line of a bad row."""
+    """Reads a table written by :func:`write_cases`.
+
+    Raises:
+        InputError: it is missing or has no rows, or a row is malformed; names the line.
+    """
     if not path.is_file():
         raise InputError(f"{path}: no such file; write the corpus with docnmt synth")
-    lines = list(read_lines(path, strip="\r\n"))
-    if not lines or lines[0].split("\t") != list(COLUMNS):
+    header, *lines = [*read_lines(path, strip="\r\n")] or [""]
+    if header.split("\t") != list(COLUMNS):
         raise InputError.at(path, 1, f"expected the tab-separated header {' '.join(COLUMNS)}")
-    cases = [_parse(path, number, line) for number, line in enumerate(lines[1:], start=2)]
-    if not cases:
-        raise InputError(f"{path}: holds no rows; write the corpus again with more documents")
+    if not lines:
+        raise InputError(f"{path}: contains no rows; write the corpus again with more documents")
+    cases = []
+    for number, line in enumerate(lines, start=2):
+        try:
+            _, index, position, kind, distance, right, wrong, word = line.split("\t")
+            cases.append(Case(int(index), int(position), kind, int(distance), right, tuple(wrong.split()), word))
+        except ValueError as error:
+            raise InputError.at(path, number, f"not a row of docnmt synth: {error}") from None
     return cases
 
 
-def _parse(path: Path, number: int, line: str) -> Case:
-    fields = line.split("\t")
-    if len(fields) != len(COLUMNS):
-        raise InputError.at(path, number, f"has {len(fields)} tab-separated fields, expected {len(COLUMNS)}")
-    row = dict(zip(COLUMNS, fields))
-    try:
-        integers = {name: int(row[name]) for name in ("line", "id", "position", "distance")}
-    except ValueError:
-        raise InputError.at(path, number, "line, id, position and distance must be whole numbers") from None
-    if integers["id"] != integers["line"] - 1:
-        raise InputError.at(path, number, f"id {row['id']} is not line {row['line']} less 1")
-    wrong = tuple(row["wrong"].split())
-    if not row["right"] or not wrong or row["right"] in wrong:
-        raise InputError.at(path, number, "needs a right form and at least one other wrong form")
-    return Case(
-        integers["id"], integers["position"], row["kind"], integers["distance"], row["right"], wrong, row["source_word"]
-    )
+LUCK = 0.001  # probability of exceeding the upper bound
 
-
-LUCK = 0.001
-
-# (kind, source word, right form) → count
-Counts = Counter[Tuple[str, str, str]]
+Counts = Counter[Tuple[str, str, str]]  # of kind, source word, right form
 
 
 def count_forms(counts: Counts, cases: Iterable[Case]) -> None:
@@ -93,7 +83,7 @@ def count_forms(counts: Counts, cases: Iterable[Case]) -> None:
     counts.update((case.kind, case.source_word, case.right) for case in cases)
 
 
-def largest_shares(counts: Counts) -> Dict[Tuple[str, str], float]:
+def _largest_shares(counts: Counts) -> Dict[Tuple[str, str], float]:
     """Returns the share of the most frequent right form of each source word by kind."""
     forms: Dict[Tuple[str, str], List[int]] = {}
     for (kind, word, _), count in counts.items():
@@ -117,7 +107,7 @@ def ceiling(counts: Counts, documents: Sequence[Sequence[Case]]) -> Dict[str, An
     """
     if not any(documents):
         raise InputError("--sentences-per-document: no document has room for an undecidable word; give larger numbers")
-    shares = largest_shares(counts)
+    shares = _largest_shares(counts)
     for case in (case for document in documents for case in document):
         if (case.kind, case.source_word) not in shares:
             message = f"--train-documents: too few to contain the {case.kind} word '{case.source_word}'; give more"

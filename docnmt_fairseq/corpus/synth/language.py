@@ -3,85 +3,77 @@
 import itertools
 import random
 import re
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from typing import Any, Dict, Iterator, List, Tuple
 
-from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.options import flag_of
+from docnmt_fairseq.errors import refuse
+from docnmt_fairseq.options import CheckedOptions, option
 
 KINDS = ("pronoun", "ambiguous", "formality")
-
-
-def _setting(default: Any, text: str) -> Any:
-    return field(default=default, metadata={"help": text})
+RANGE: Dict[str, Any] = {"nargs": 2, "metavar": ("MIN", "MAX")}
 
 
 @dataclass(frozen=True)
-class SynthOptions:
+class SynthOptions(CheckedOptions):
     """Options of one artificial corpus, which they determine byte for byte."""
 
-    seed: int = _setting(1, "seed of the languages and documents")
-    train_documents: int = _setting(2000, "documents of the train split")
-    valid_documents: int = _setting(50, "documents of the valid split")
-    test_documents: int = _setting(200, "documents of the test split")
-    source_lang: str = _setting("src", "suffix of the source files")
-    target_lang: str = _setting("tgt", "suffix of the target files")
-    kinds: Tuple[str, ...] = _setting(KINDS, f"kinds of undecidable words, of {', '.join(KINDS)}")
-    min_distance: int = _setting(1, "minimum distance of an undecidable word from its deciding sentence, in sentences")
-    max_distance: int = _setting(12, "maximum distance; distances are uniform")
-    sentences_per_document: Tuple[int, int] = _setting((26, 30), "minimum and maximum sentences of a document")
-    words_per_sentence: Tuple[int, int] = _setting((5, 7), "minimum and maximum source words of a sentence")
-    introductions: int = _setting(6, "sentences of a document that introduce a noun, a possible antecedent of pronouns")
-    nouns: int = _setting(18, "noun types, a multiple of 3 (three genders)")
-    places: int = _setting(12, "place types; a place ties a pronoun to its noun")
-    verbs: int = _setting(12, "verb types")
-    fillers: int = _setting(24, "filler types")
-    names: int = _setting(6, "name types, subjects of other sentences")
-    topics: int = _setting(6, "topics, a multiple of 6 (so that 2 and 3 senses are equally frequent)")
-    topic_words: int = _setting(1, "words per topic that name it")
-    ambiguous_words: int = _setting(4, "ambiguous words, alternately with 2 and 3 senses")
-    greetings: int = _setting(3, "greetings per formality, which open a paragraph")
+    seed: int = option(1, "seed of the languages and documents")
+    train_documents: int = option(2000, "documents of the train split", minimum=1)
+    valid_documents: int = option(50, "documents of the valid split", minimum=1)
+    test_documents: int = option(200, "documents of the test split", minimum=1)
+    source_lang: str = option("src", "suffix of the source files", metavar="SUFFIX")
+    target_lang: str = option("tgt", "suffix of the target files", metavar="SUFFIX")
+    kinds: Tuple[str, ...] = option(KINDS, f"kinds of undecidable words, of {', '.join(KINDS)}", metavar="KIND")
+    min_distance: int = option(
+        1, "minimum distance of an undecidable word from its deciding sentence, in sentences", minimum=1
+    )
+    max_distance: int = option(12, "maximum distance; distances are uniform")
+    sentences_per_document: Tuple[int, int] = option((26, 30), "minimum and maximum sentences of a document", **RANGE)
+    words_per_sentence: Tuple[int, int] = option((5, 7), "minimum and maximum source words of a sentence", **RANGE)
+    introductions: int = option(6, "sentences of a document that introduce a noun, a possible antecedent of pronouns")
+    nouns: int = option(18, "noun types, a multiple of 3 (three genders)", minimum=1)
+    places: int = option(12, "place types; a place ties a pronoun to its noun", minimum=1)
+    verbs: int = option(12, "verb types", minimum=1)
+    fillers: int = option(24, "filler types")
+    names: int = option(6, "name types, subjects of other sentences", minimum=1)
+    topics: int = option(6, "topics, a multiple of 6 (so that 2 and 3 senses are equally frequent)", minimum=1)
+    topic_words: int = option(1, "words per topic that name it", minimum=1)
+    ambiguous_words: int = option(4, "ambiguous words, alternately with 2 and 3 senses", minimum=1)
+    greetings: int = option(3, "greetings per formality, which open a paragraph", minimum=1)
 
     def __post_init__(self) -> None:
-        for name in ("train_documents", "valid_documents", "test_documents", "min_distance", "nouns", "places"):
-            self._require(getattr(self, name) >= 1, name, "must be at least 1")
-        for name in ("verbs", "names", "topics", "topic_words", "ambiguous_words", "greetings"):
-            self._require(getattr(self, name) >= 1, name, "must be at least 1")
-        for name in ("sentences_per_document", "words_per_sentence"):
-            low, high = getattr(self, name)
-            self._require(low <= high, name, "its second number must not be below its first")
-        self._require(bool(self.kinds) and set(self.kinds) <= set(KINDS), "kinds", f"choose from {', '.join(KINDS)}")
-        for name in ("source_lang", "target_lang"):  # they are file suffixes
-            message = "must not contain dots, slashes or white space"
-            self._require(re.fullmatch(r"[^\s./]+", getattr(self, name)) is not None, name, message)
-        self._require(self.source_lang != self.target_lang, "target_lang", "must differ from --source-lang")
-        self._require(self.max_distance >= self.min_distance, "max_distance", "must not be below --min-distance")
+        super().__post_init__()
+        refuse(self._conflicts())
+
+    def _conflicts(self) -> Iterator[str]:
+        """Yields the problems that would make a corpus impossible."""
+        longest, (shortest, most) = self.max_distance, self.sentences_per_document
+        if not self.kinds or not set(self.kinds) <= set(KINDS):
+            yield f"--kinds {' '.join(self.kinds)}: choose from {', '.join(KINDS)}"
+        for language in (self.source_lang, self.target_lang):
+            if not re.fullmatch(r"[^\s./]+", language):
+                yield f"--source-lang, --target-lang {language}: a file suffix without dots, slashes and white space"
+        if self.source_lang == self.target_lang:
+            yield f"--target-lang {self.target_lang}: must differ from --source-lang"
+        if longest < self.min_distance:
+            yield f"--max-distance {longest}: must not be below --min-distance"
         # Formality needs two paragraphs, each longer than the maximum distance; otherwise a topic and an introduction
         # must fit before the maximum distance.
-        shortest = 2 * (self.max_distance + 1) if "formality" in self.kinds else self.max_distance + 4
-        self._require(
-            self.sentences_per_document[0] >= shortest,
-            "sentences_per_document",
-            f"must start at {shortest} or more for --max-distance {self.max_distance}, or lower that",
-        )
-        self._require(self.nouns % 3 == 0, "nouns", "must be a multiple of 3")
-        self._require(self.topics % 6 == 0, "topics", "must be a multiple of 6")
-        self._require(self.words_per_sentence[0] >= 4, "words_per_sentence", "must start at 4 or more")
-        self._require(self.fillers >= self.words_per_sentence[1], "fillers", "must reach the words of a sentence")
-        if "pronoun" in self.kinds:
-            for name in ("places", "max_distance"):
-                self._require(getattr(self, name) >= 2, name, "must be at least 2, or leave pronouns out of --kinds")
-            low, high = self.sentences_per_document
-            room = min(n - self.max_distance // 2 - n // (self.max_distance + 1) for n in range(low, high + 1))
-            most = min(self.places, self.max_distance, room - ("ambiguous" in self.kinds))
-            message = f"must be from 2 to {most}, the least of --places, --max-distance and the room in a document"
-            self._require(2 <= self.introductions <= most, "introductions", message)
-
-    def _require(self, holds: bool, name: str, message: str) -> None:
-        if not holds:
-            value = getattr(self, name)
-            shown = " ".join(map(str, value)) if isinstance(value, tuple) else value
-            raise InputError(f"{flag_of(name)} {shown}: {message}")
+        needed = 2 * (longest + 1) if "formality" in self.kinds else longest + 4
+        if not needed <= shortest <= most:
+            yield f"--sentences-per-document {shortest} {most}: from {needed} or more, for --max-distance {longest}"
+        if not 4 <= self.words_per_sentence[0] <= self.words_per_sentence[1] <= self.fillers:
+            yield "--words-per-sentence: from 4 or more to at most the number of --fillers"
+        if self.nouns % 3 or self.topics % 6:
+            yield "--nouns must be a multiple of 3, --topics a multiple of 6"
+        if "pronoun" in self.kinds and shortest <= most:
+            room = min(n - longest // 2 - n // (longest + 1) for n in range(shortest, most + 1))
+            largest = min(self.places, longest, room - ("ambiguous" in self.kinds))
+            if not 2 <= self.introductions <= largest:
+                yield (
+                    f"--introductions {self.introductions}: must be from 2 to {largest}, the least of --places, "
+                    "--max-distance and the room in a document; or leave pronouns out of --kinds"
+                )
 
 
 GENDERS = ("first", "second", "third")
