@@ -38,7 +38,7 @@ def atomic_paths(*paths: PathLike) -> Iterator[List[Path]]:
     """
     try:
         targets = [_link_target(Path(path)) for path in paths]
-        partials = [target if _is_special(target) else partial_path(target) for target in targets]
+        partials = [target if is_stream(target) else partial_path(target) for target in targets]
         for target in targets:
             if target.is_dir():
                 raise InputError(f"{target}: cannot be written: is a folder; give a file")
@@ -149,10 +149,10 @@ def _link_target(path: Path) -> Path:
     return Path(os.path.realpath(path)) if path.is_symlink() else path
 
 
-def _is_special(path: Path) -> bool:
-    """Returns whether a path is a pipe or a device, which must not be replaced by a regular file."""
+def is_stream(path: PathLike) -> bool:
+    """Returns True for pipes and devices, which can be read only once and must not be replaced by a regular file."""
     try:
-        mode = path.stat().st_mode
+        mode = os.stat(path).st_mode
     except OSError:
         return False
     return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
@@ -168,7 +168,7 @@ def sha256(path: PathLike) -> str:
         InputError: it cannot be read, or is a pipe or device, which can be read only once.
     """
     path = Path(path)
-    if _is_special(path):
+    if is_stream(path):
         raise InputError(f"{path}: is a pipe or a device, which can be read only once; give a file")
     if path.is_dir():
         digest = hashlib.sha256()

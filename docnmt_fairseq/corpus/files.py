@@ -4,7 +4,6 @@ import gzip
 import importlib
 import io
 import os
-import stat
 import zlib
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -14,7 +13,7 @@ from zipfile import BadZipFile
 import numpy as np
 
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.files import PathLike, atomic_path, atomic_paths
+from docnmt_fairseq.files import PathLike, atomic_path, atomic_paths, is_stream
 
 BYTE_ORDER_MARK = "\ufeff"
 PACKED = (".gz", ".zst")
@@ -81,15 +80,6 @@ def pyarrow_module(name: str, reason: object) -> Any:
         return importlib.import_module(name)
     except ImportError as error:
         raise InputError(f"{reason}: needs pip install 'docnmt_fairseq[parquet]'") from error
-
-
-def is_stream(path: PathLike) -> bool:
-    """Returns True for pipes and devices, which can be read only once."""
-    try:
-        mode = os.stat(path).st_mode
-    except OSError:
-        return False
-    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
 
 
 def refuse_streams(*paths: PathLike) -> None:

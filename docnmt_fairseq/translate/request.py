@@ -7,9 +7,9 @@ from itertools import accumulate
 from pathlib import Path
 from typing import ContextManager, Iterator, List, Sequence, Set, Tuple
 
-from docnmt_fairseq.corpus.files import is_stream, packing_of, unpacked_name
+from docnmt_fairseq.corpus.files import packing_of, unpacked_name
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.files import file_lock, folder_lock
+from docnmt_fairseq.files import file_lock, folder_lock, is_stream
 from docnmt_fairseq.translate.formats import PLAIN, RUNNING, Reading, format_of
 
 STANDARD = Path("-")  # standard input

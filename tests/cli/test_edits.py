@@ -1,3 +1,5 @@
+"""``docnmt edits``."""
+
 import pytest
 
 from docnmt_fairseq import cli
@@ -20,7 +22,7 @@ def edits(folder, action, **files):
     return status, output.read_text(encoding="utf-8").splitlines() if output.exists() else None
 
 
-def test_there_and_back(tmp_path):
+def test_make_and_apply(tmp_path):
     assert edits(tmp_path, "make", edited=write(tmp_path / "pe", EDITED)) == (0, OPERATIONS)
     assert edits(tmp_path, "apply", operations=write(tmp_path / "ops", OPERATIONS)) == (0, EDITED)
 
@@ -31,12 +33,12 @@ def test_operations_of_a_model(tmp_path):
     assert edits(tmp_path, "apply", log=log) == (0, ["the dog sleep", "<p>", "it is is black", "", "no this"])
 
 
-def test_a_missing_line_is_named(tmp_path, capsys):
+def test_missing_line(tmp_path, capsys):
     assert edits(tmp_path, "make", edited=write(tmp_path / "pe", EDITED[:3])) == (2, None)
     assert "mt:4: " in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("options", [[], ["make"], ["apply", "--operations", "x", "--log", "y"]])
-def test_what_is_needed(options):
+def test_required_options(options):
     with pytest.raises(SystemExit):
         cli.main(["edits", *options, "--translation", "x", "--output", "y"])

@@ -1,3 +1,5 @@
+"""``docnmt postprocess``: plain text, scores, bad input."""
+
 import json
 import shutil
 
@@ -19,7 +21,7 @@ def write(path, lines):
 
 @pytest.fixture
 def data(tmp_path):
-    """Returns what docnmt prepare would have written, as far as it is read here."""
+    """Files of an output of ``docnmt prepare`` that the command reads."""
     folder = tmp_path / "data"
     write(folder / "manifest.json", [json.dumps({"options": OPTIONS})])
     write(folder / "text" / "test.es", [line and f"{line} es" if line != "<p>" else line for line in TEXT])
@@ -71,8 +73,8 @@ def test_text_that_was_not_tokenised(data, capsys):
     [
         (["\u2581the \u2581dog", *TOKENS[1:]], [], "--remove-bpe sentencepiece"),
         (TOKENS[:3], [], "ids of"),
-        (TOKENS, ["--split", "valid"], "--split valid: no such split"),
-        (TOKENS, ["--data", "nowhere"], "--data nowhere: not a complete output of docnmt prepare"),
+        (TOKENS, ["--split", "valid"], "--split valid"),
+        (TOKENS, ["--data", "nowhere"], "--data nowhere"),
     ],
 )
 def test_bad_input(data, capsys, tokens, options, message):
@@ -81,7 +83,7 @@ def test_bad_input(data, capsys, tokens, options, message):
     assert message in capsys.readouterr().err
 
 
-def test_chinese_is_scored_by_its_characters(data, capsys):
+def test_chinese_is_scored_by_characters(data, capsys):
     options = {**OPTIONS, "source_lang": "en", "target_lang": "zh", "target_tokenizer": "jieba"}
     write(data / "manifest.json", [json.dumps({"options": options})])
     for stage, lines in (("text", ["很好。", ""]), ("truecased", ["很 好 。", ""])):

@@ -74,7 +74,7 @@ def test_byte_fallback_keeps_all_characters(tmp_path):
         assert "<0xF0>" in tokens.split() and codec.decode(tokens) == "Mary likes Ðuković 👍."
 
 
-def test_tokens_are_unchanged_without_a_pipeline(prepared, data_bin):
+def test_tokens_are_unchanged_without_preprocessing(prepared, data_bin):
     for codec in (TextCodec(prepared, tokenized=True), TextCodec(data_bin)):
         assert codec.encode(0, ["a  b,", "c"]) == ["a b,", "c"] and codec.decode("a b,") == "a b,"
         assert codec.begin(1) == []

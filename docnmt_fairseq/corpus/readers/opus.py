@@ -6,8 +6,8 @@ films.
 
 import gzip
 import logging
+from collections import Counter
 from contextlib import ExitStack, closing
-from dataclasses import dataclass
 from io import BufferedReader, RawIOBase
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple, cast
@@ -43,7 +43,7 @@ class OpusXmlReader(Reader):
             InputError: malformed XML, other languages, or a missing film or sentence.
         """
         alignment, *archives = paths
-        counts = LinkCounts()
+        counts: Counter[str] = Counter()
         with ExitStack() as stack:
             sides = [stack.enter_context(closing(Archive(path))) for path in archives]
             for group in xml.iterate_elements(alignment, "linkGrp"):
@@ -55,12 +55,12 @@ class OpusXmlReader(Reader):
                     if film is None:
                         raise InputError.at(alignment, xml.line_of(group), f"{names[side]} is not in {archive.path}")
                     films.append(film)
-                document = aligned_document(str(alignment), tuple(films), _links(alignment, group, order), counts)
+                document = _aligned_document(alignment, films, _links(alignment, group, order), counts)
                 if document is not None:
                     yield document
         logger.info(
-            f"{alignment}: {counts.films} documents, {counts.pairs} pairs, {counts.joined} of them joined from several "
-            f"sentences (n-to-m); {counts.dropped} links with an empty side dropped"
+            f"{alignment}: {counts['documents']} documents, {counts['pairs']} pairs, {counts['joined']} of them joined "
+            f"from several sentences (n-to-m); {counts['dropped']} links with an empty side dropped"
         )
 
 
@@ -77,16 +77,6 @@ class Film(NamedTuple):
 
     name: str
     sentences: Dict[str, FilmSentence]
-
-
-@dataclass
-class LinkCounts:
-    """Counts of links: pairs, pairs joined from several sentences, links dropped with an empty side."""
-
-    films: int = 0
-    pairs: int = 0
-    joined: int = 0
-    dropped: int = 0
 
 
 class Archive:
@@ -123,8 +113,11 @@ class Archive:
         if self._zip is None:
             paths = (self.path / name, self.path.joinpath(*PurePosixPath(name).parts[1:]))
             return next(((str(path), open_binary(path)) for path in paths if path.is_file()), None)
-        member = self._member(name)
-        if member is None:
+        if self._prefix is None:
+            found = next((m for m in self._zip.NameToInfo if m == name or m.endswith(f"/{name}")), None)
+            self._prefix = found and found[: -len(name)]
+        member = f"{self._prefix or ''}{name}"
+        if member not in self._zip.NameToInfo:
             return None
         try:
             stream = self._zip.open(member)
@@ -132,16 +125,6 @@ class Archive:
             raise InputError(f"{self.path}/{member}: cannot be unpacked: {error}") from error
         unpacked = gzip.GzipFile(fileobj=stream) if member.endswith(".gz") else BufferedReader(cast(RawIOBase, stream))
         return f"{self.path}/{member}", cast(BinaryIO, unpacked)
-
-    def _member(self, name: str) -> Optional[str]:
-        assert self._zip is not None
-        if self._prefix is None:
-            ending = next((m for m in self._zip.NameToInfo if m == name or m.endswith(f"/{name}")), None)
-            if ending is None:
-                return None
-            self._prefix = ending[: -len(name)]
-        member = self._prefix + name
-        return member if member in self._zip.NameToInfo else None
 
 
 def _sentences(name: str, stream: BinaryIO) -> Dict[str, FilmSentence]:
@@ -161,8 +144,8 @@ def _sentences(name: str, stream: BinaryIO) -> Dict[str, FilmSentence]:
     return found
 
 
-def aligned_document(
-    place: str, films: Tuple[Film, ...], links: Iterator[Tuple[int, List[List[str]]]], counts: LinkCounts
+def _aligned_document(
+    place: Path, films: Sequence[Film], links: Iterator[Tuple[int, List[List[str]]]], counts: "Counter[str]"
 ) -> Optional[Document]:
     """Returns the linked sentences of two films as a document with the paragraphs of the source; None if empty.
 
@@ -170,20 +153,20 @@ def aligned_document(
         place: alignment file.
         films: source and target.
         links: line in the alignment, sentence ids of each side.
-        counts: counts to add to.
+        counts: numbers of documents, pairs, joined pairs and dropped links, to add to.
     """
     builder = DocumentBuilder(tuple(film.name for film in films))
     paragraph = None
     for line, sides in links:
         if not all(sides):
-            counts.dropped += 1
+            counts["dropped"] += 1
             continue
         for film, identifiers in zip(films, sides):
             missing = [identifier for identifier in identifiers if identifier not in film.sentences]
             if missing:
                 raise InputError.at(place, line, f"sentence {missing[0]} is not in {film.name}")
         rows = [[film.sentences[identifier] for identifier in side] for film, side in zip(films, sides)]
-        counts.joined += any(len(row) > 1 for row in rows)
+        counts["joined"] += any(len(row) > 1 for row in rows)
         if rows[0][0].paragraph != paragraph:
             paragraph = rows[0][0].paragraph
             builder.end_paragraph()
@@ -192,8 +175,8 @@ def aligned_document(
     if builder.empty:
         return None
     document = builder.end_document()
-    counts.films += 1
-    counts.pairs += len(document)
+    counts["documents"] += 1
+    counts["pairs"] += len(document)
     return document
 
 
