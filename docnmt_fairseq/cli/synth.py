@@ -3,6 +3,7 @@
 import argparse
 from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 from docnmt_fairseq.cli._options import add_fields
 from docnmt_fairseq.corpus.synth import SynthOptions, write_corpus
@@ -19,8 +20,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     """Writes the corpus, then prints its content, the ceilings without context and the folder."""
     given = {known.name: getattr(args, known.name) for known in fields(SynthOptions)}
-    options = SynthOptions(**{name: tuple(one) if isinstance(one, list) else one for name, one in given.items()})
-    reports = write_corpus(options, args.output)
+    options: Any = {name: tuple(value) if isinstance(value, list) else value for name, value in given.items()}
+    reports = write_corpus(SynthOptions(**options), args.output)
     for split, report in reports.items():
         words = ", ".join(f"{kind} {count}" for kind, count in sorted(report.words.items()))
         tokens, types = " → ".join(map(str, report.tokens)), " → ".join(str(len(words)) for words in report.types)

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
 LIBRARIES = ("fairseq-fixed", "sentencepiece", "sacremoses", "jieba", "torch", "numpy", "lxml")
 
-Digests = Mapping[str, str]  # digest of the text of each split
+Digests = Dict[str, str]  # digest of the text of each split
 Lines = Sequence[Sequence[str]]  # the same lines of every side
 
 logger = logging.getLogger(__name__)
@@ -141,7 +141,8 @@ class Preparation:
 
     def process(self, stage: str, texts: Digests) -> Digests:
         """Writes the folder of a stage and returns the digests of its texts."""
-        inputs, processed = self.stage_inputs(stage), {}
+        inputs = self.stage_inputs(stage)
+        processed = {}
         for split, digest in texts.items():
             action = partial(self._process, stage, split)
             step = self.cache.run(f"{stage}/{split}", {**inputs, "text": digest}, self.files(stage, split), action)
@@ -241,7 +242,7 @@ class Preparation:
                 write = partial(dictionary_from_model, model, symbols=symbols)
             else:
                 sides = self._trained_together(pipeline)
-                limits = {"min_count": config.min_count, "max_words": config.max_words}
+                limits: Dict[str, Any] = {"min_count": config.min_count, "max_words": config.max_words}
                 inputs.update(limits, text=texts.get(config.trained_on), sides=sides)
                 write = partial(dictionary_from_text, self._training_texts(SUBWORD, sides), symbols=symbols, **limits)
             self._model(f"dict.{side}.txt", inputs, write)
@@ -259,12 +260,14 @@ class Preparation:
                     path.unlink()
                 else:
                     shutil.rmtree(path)
-        common = {
+        common: Dict[str, Any] = {
             "dictionaries": [sha256(self.models / f"dict.{side}.txt") for side in self.pipelines],
             "language_tokens": {side: pipeline.language_token for side, pipeline in self.pipelines.items()},
         }
         first = {split: texts[split] for split in read if split in texts}
-        inputs = [{**common, "splits": {} if number else first} for number in range(config.shards)]
+        inputs: List[Dict[str, Any]] = [
+            {**common, "splits": {} if number else first} for number in range(config.shards)
+        ]
         if config.shards > 1:
             stages = [self.stage_inputs(stage) for stage in config.stages[1:]]
             for number, of_bin in enumerate(inputs):
