@@ -45,7 +45,7 @@ class ToyReader(Reader):
     Options = ToyOptions
 
     def resolve(self, arguments: Sequence[str]) -> List[Path]:
-        return self.one_file(arguments)
+        return self.exactly(1, arguments)
 
     def read(self, paths: Sequence[Path]) -> Iterator[Document]:
         builder = DocumentBuilder((str(paths[0]),) * self.sides)

@@ -104,7 +104,7 @@ def test_wmt_xml(tmp_path):
         ('<seg id="2">C</seg>', '<seg id="1">C</seg>', EN_DE, [":11", "document one", "'1'", "twice"]),
         ('<seg id="2">C</seg>', "<seg>C</seg>", EN_DE, [":11", "<seg> without id="]),
         ('id="two"', 'id="one"', EN_DE, ["document one occurs twice"]),
-        ("</src>", '</src><src lang="en"/>', EN_DE, [":10", "document one", "a second <src lang='en'>"]),
+        ("</src>", '</src><src lang="en"/>', EN_DE, [":10", "document one", "a second <src>"]),
         ("", "", Reading("en", "cs"), [":3", "document one", "no <ref lang='cs'>", "de, fr"]),
         ("", "", Reading("en", "de", options={"reference": "2"}), ["no reference '2'", "A, B"]),
     ],

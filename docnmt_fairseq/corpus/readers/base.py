@@ -13,7 +13,7 @@ them all. Its options are fields of its ``Options``: flags of ``docnmt prepare``
         files = "one file"
 
         def resolve(self, arguments):
-            return self.one_file(arguments)
+            return self.exactly(1, arguments)
 
         def read(self, paths): ...
 """
@@ -104,18 +104,10 @@ class Reader(ABC):
         return len(self.reading.languages)
 
     def exactly(self, number: int, arguments: Sequence[str]) -> List[Path]:
-        """Returns a fixed number of files."""
+        """Returns the arguments as paths; raises :class:`InputError` if their number is wrong."""
         if len(arguments) != number:
             raise InputError(f"format {self.name} takes {self.files}, got {' '.join(arguments)}")
         return list(map(Path, arguments))
-
-    def one_file(self, arguments: Sequence[str]) -> List[Path]:
-        """Returns the argument as a path, for formats with one file."""
-        return self.exactly(1, arguments)
-
-    def one_file_per_side(self, arguments: Sequence[str]) -> List[Path]:
-        """Returns the arguments as paths, for formats with one file per side."""
-        return self.exactly(self.sides, arguments)
 
     def prefix_or_files(self, arguments: Sequence[str], suffixes: Optional[Sequence[str]] = None) -> List[Path]:
         """Returns the files PREFIX.SUFFIX of a prefix, or the files themselves.
@@ -126,7 +118,7 @@ class Reader(ABC):
         """
         if len(arguments) == 1 and not (self.sides == 1 and Path(arguments[0]).is_file()):
             return [Path(f"{arguments[0]}.{suffix}") for suffix in (suffixes or self.reading.languages)[: self.sides]]
-        return self.one_file_per_side(arguments)
+        return self.exactly(self.sides, arguments)
 
 
 READERS: Registry[Reader] = Registry("format")

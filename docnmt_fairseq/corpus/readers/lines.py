@@ -67,7 +67,7 @@ class DLinesReader(Reader):
 
     def resolve(self, arguments: Sequence[str]) -> List[Path]:
         """Returns one file per side."""
-        return self.one_file_per_side(arguments)
+        return self.exactly(self.sides, arguments)
 
     def read(self, paths: Sequence[Path]) -> Iterator[Document]:
         """Yields the documents.

@@ -54,7 +54,7 @@ class TsvReader(Reader):
 
     def resolve(self, arguments: Sequence[str]) -> List[Path]:
         """Returns the file."""
-        return self.one_file(arguments)
+        return self.exactly(1, arguments)
 
     def read(self, paths: Sequence[Path]) -> Iterator[Document]:
         """Yields the documents; empty rows are skipped if a column names the documents."""
@@ -120,7 +120,7 @@ class NewsCommentaryReader(Reader):
         """Returns the table, or the files of both sides."""
         if not any(argument.endswith(TABLE) for argument in arguments):
             return self.prefix_or_files(arguments)
-        (path,) = self.one_file(arguments)
+        (path,) = self.exactly(1, arguments)
         self._columns(path)
         return [path]
 

@@ -122,7 +122,7 @@ class TedXmlReader(Reader):
 
     def resolve(self, arguments: Sequence[str]) -> List[Path]:
         """Returns one file per side."""
-        return self.one_file_per_side(arguments)
+        return self.exactly(self.sides, arguments)
 
     def read(self, paths: Sequence[Path]) -> Iterator[Document]:
         """Yields one document per talk.

@@ -37,7 +37,7 @@ class WmtXmlReader(Reader):
 
     def resolve(self, arguments: Sequence[str]) -> List[Path]:
         """Returns the file."""
-        return self.one_file(arguments)
+        return self.exactly(1, arguments)
 
     def read(self, paths: Sequence[Path]) -> Iterator[Document]:
         """Yields the documents with the paragraphs of the source; ``<hyp>`` is skipped.
@@ -54,7 +54,9 @@ class WmtXmlReader(Reader):
             if identifier in seen:
                 raise InputError.at(path, xml.line_of(element), f"{name} occurs twice")
             seen.add(identifier)
-            sides = [_source(path, element, name, self.reading.source_lang)]
+            sides = _in_language(path, element, name, "src", self.reading.source_lang)
+            if len(sides) > 1:
+                raise InputError.at(path, xml.line_of(sides[1]), f"{name}: a second <src> of the language")
             if self.reading.target_lang is not None:
                 references = _in_language(path, element, name, "ref", self.reading.target_lang)
                 if len(references) > 1 and self.options.reference is None and not reported:
@@ -66,13 +68,6 @@ class WmtXmlReader(Reader):
             document = _document(path, name, sides)
             if document is not None:
                 yield document
-
-
-def _source(path: Path, element: etree._Element, name: str, language: str) -> etree._Element:
-    sources = _in_language(path, element, name, "src", language)
-    if len(sources) > 1:
-        raise InputError.at(path, xml.line_of(sources[1]), f"{name}: a second <src lang={language!r}>")
-    return sources[0]
 
 
 def _in_language(path: Path, element: etree._Element, name: str, tag: str, language: str) -> List[etree._Element]:
