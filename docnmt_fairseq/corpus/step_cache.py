@@ -45,7 +45,7 @@ class StepCache:
                 files that only a previous run wrote are removed.
             action: does the work and returns values to record, as JSON values.
         """
-        cached = self.lookup(name, inputs, outputs)
+        cached = self._cached(name, inputs, outputs)
         if cached is not None:
             logger.info(f"{name}: up to date, skipped")
             return cached
@@ -61,7 +61,7 @@ class StepCache:
         write_json(stamp, {**step._asdict(), "outputs": self._state(outputs)}, indent=1)
         return step
 
-    def lookup(self, name: str, inputs: Mapping[str, Any], outputs: Sequence[Path]) -> Optional[Step]:
+    def _cached(self, name: str, inputs: Mapping[str, Any], outputs: Sequence[Path]) -> Optional[Step]:
         """Returns the step if it was run with the same inputs and its outputs are unchanged, None otherwise."""
         stamp, state = self._read(name), self._state(outputs)
         if stamp.get("digest") != _digest(name, inputs):

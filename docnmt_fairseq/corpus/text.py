@@ -5,7 +5,7 @@ import unicodedata
 from dataclasses import dataclass, field
 from typing import Iterable, Iterator, List, Tuple
 
-from docnmt_fairseq.boundaries import MAX_LEVELS, PARAGRAPH, levels_ended
+from docnmt_fairseq.boundaries import MAX_LEVELS, PARAGRAPH
 from docnmt_fairseq.corpus.document import Document
 
 ON_EMPTY = ("error", "drop")
@@ -83,9 +83,12 @@ def _normalise_document(document: Document, on_empty: str, counts: TextCounts) -
         levels = max(levels, document.levels_before(p))
         for s, raw in enumerate(paragraph):
             texts = tuple(map(normalise, raw))
-            mark = next((side for side, text in enumerate(texts) if text and _is_mark_like(text)), None)
-            if mark is not None:
-                raise document.error(p, s, mark, _mark_message(texts[mark]))
+            for side, text in enumerate(texts):
+                if text.startswith(PARAGRAPH) and not text.replace(PARAGRAPH, "").strip():
+                    message = (
+                        f"{text}: a sentence of {PARAGRAPH} only; boundaries are 1 to {MAX_LEVELS} of them on a line"
+                    )
+                    raise document.error(p, s, side, message)
             if all(texts):
                 sentences.append(texts)
             elif on_empty == "drop":
@@ -98,14 +101,3 @@ def _normalise_document(document: Document, on_empty: str, counts: TextCounts) -
             kept.append(sentences)
             levels = 0
     return Document(kept, document.files, ended=ended)
-
-
-def _is_mark_like(text: str) -> bool:
-    """Returns True if a text consists of ``<p>`` only."""
-    return text.startswith(PARAGRAPH) and not text.replace(PARAGRAPH, "").strip()
-
-
-def _mark_message(text: str) -> str:
-    if levels_ended(text):
-        return f"the sentence {text} would read as a paragraph boundary; change or remove it"
-    return f"{text}: not a valid boundary; write {PARAGRAPH} once per level, at most {MAX_LEVELS}, separated by spaces"

@@ -32,9 +32,10 @@ TEXT = [
 ] * 3
 PLAIN = {"tokenizer": "none", "truecase": False, "joint": True}
 MOSES = {"tokenizer": "moses", "truecase": True, "joint": False}
+MERGES = {"tokenizer": "moses-escaped", "truecase": False, "joint": False, "subwords": "subword-nmt"}
 
 
-@pytest.fixture(scope="module", params=[PLAIN, MOSES], ids=["joint", "moses"])
+@pytest.fixture(scope="module", params=[PLAIN, MOSES, MERGES], ids=["joint", "moses", "merges"])
 def prepared(request, tmp_path_factory):
     folder = tmp_path_factory.mktemp("prepared")
     write_lines(folder / "train.en", TEXT)

@@ -9,9 +9,7 @@ from hypothesis import strategies as st
 from subword_nmt.apply_bpe import BPE
 
 from docnmt_fairseq.corpus.bpe_codes import bpe_encoder
-from docnmt_fairseq.corpus.config import PrepareConfig
 from docnmt_fairseq.corpus.dictionaries import dictionary_from_model, dictionary_from_text
-from docnmt_fairseq.corpus.prepare import prepare
 from docnmt_fairseq.corpus.subwords import (
     SubwordOptions,
     decode_bytes,
@@ -20,7 +18,6 @@ from docnmt_fairseq.corpus.subwords import (
     subword_encoder,
     train_subword_model,
 )
-from docnmt_fairseq.corpus.text_codec import TextCodec
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.tasks.dictionaries import LanguageDictionary
 from tests.support.documents import write_lines
@@ -140,22 +137,6 @@ def test_errors_of_subword_nmt(tmp_path, monkeypatch):
         with pytest.raises(InputError, match="--subwords subword-nmt"):
             train_subword_model([tmp_path / "train"], tmp_path / "codes", SubwordOptions("subword-nmt"))
         monkeypatch.setitem(sys.modules, "subword_nmt.learn_bpe", None)
-
-
-def test_prepare_with_merges(tmp_path):
-    write_lines(tmp_path / "train.en", LINES)
-    write_lines(tmp_path / "train.de", [line.replace("low", "nied") for line in LINES])
-    options = {"train": str(tmp_path / "train"), "subwords": "subword-nmt", "vocab_size": 12, "joint": False}
-    output = tmp_path / "out"
-    prepare(PrepareConfig("en", "de", output, **options))
-    pieces = (output / "subword" / "train.de").read_text(encoding="utf-8").splitlines()
-    known = {line.split()[0] for line in (output / "models" / "dict.de.txt").read_text(encoding="utf-8").splitlines()}
-    assert {piece for line in pieces for piece in line.split()} <= known and any("@@ " in line for line in pieces)
-    codec = TextCodec(output)
-    assert codec.decode(codec.encode(1, ["nieder newest"])[0]) == "nieder newest"
-    options["subword_model"] = [str(output / "models" / f"subword.{side}.model") for side in ("en", "de")]
-    prepare(PrepareConfig("en", "de", tmp_path / "again", **options))
-    assert (tmp_path / "again" / "subword" / "train.de").read_text(encoding="utf-8").splitlines() == pieces
 
 
 # --- Joining ---
