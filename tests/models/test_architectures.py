@@ -7,7 +7,7 @@ import torch
 from docnmt_fairseq.criterions.document_label_smoothed_cross_entropy import DocumentLabelSmoothedCrossEntropy
 from docnmt_fairseq.tasks.auxiliary_losses import with_auxiliary_losses
 from tests.support import toy
-from tests.support.architectures import ARCHITECTURES, begun, parameters
+from tests.support.architectures import ARCHITECTURES, parameters, randomised
 from tests.support.decoding import logits, padded, stepwise, stir
 from tests.support.extra_sources import with_extra_sources
 from tests.support.toy import TINY_RNN
@@ -40,7 +40,7 @@ def built(extra_bin, name, *options):
     _, task, model = ARCHITECTURES[name].build(extra_bin, *options)
     task.load_dataset("test")
     criterion = DocumentLabelSmoothedCrossEntropy(task, sentence_avg=False, label_smoothing=0.1)
-    return with_auxiliary_losses(criterion), begun(model).double(), task.dataset("test")
+    return with_auxiliary_losses(criterion), randomised(model).double(), task.dataset("test")
 
 
 def batch_of(dataset, numbers):
@@ -118,7 +118,7 @@ def test_without_context_sentences_are_independent(data_bin, name):
     _, task, model = ARCHITECTURES[name].build(data_bin, "--context", "none")
     batch = toy.batch_of(task)
     net_input = batch["net_input"]
-    together = logits(begun(model), batch)
+    together = logits(randomised(model), batch)
     for row in np.random.default_rng(1).permutation(len(together))[:4]:
         length, target = int(net_input["src_lengths"][row]), int(batch["target"][row].ne(1).sum())
         alone = {

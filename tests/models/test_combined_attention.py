@@ -97,14 +97,14 @@ def test_sentence_level_checkpoint_initialises_main_source(data_bin, variant):
     for parameter in sentence.parameters():
         parameter.data.normal_(0, 0.2)
     _, task, model = build(data_bin, *VARIANTS[variant])
-    begun = {name: value.clone() for name, value in model.state_dict().items()}
+    initial = {name: value.clone() for name, value in model.state_dict().items()}
     model.load_state_dict(sentence.state_dict(), strict=True)
     loaded, prefix = model.state_dict(), "decoder.layers.0.encoder_attn"
     own = attentions(model)[0].combination.main_source()
     assert bool(own) == (variant.endswith("dot-product") or variant.endswith("sentinel"))
     taken = {f"{prefix}.combination.{part}.{kind}" for part in own.values() for kind in ("weight", "bias")}
     fresh = [name for name in loaded if name.startswith(f"{prefix}.") and name not in taken]
-    assert fresh and all(torch.equal(loaded[name], begun[name]) for name in fresh)
+    assert fresh and all(torch.equal(loaded[name], initial[name]) for name in fresh)
     for stock, part in own.items():
         from_stock = sentence.state_dict()[f"{prefix}.{stock}.weight"]
         assert torch.equal(loaded[f"{prefix}.combination.{part}.weight"], from_stock)

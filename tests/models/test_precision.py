@@ -16,7 +16,7 @@ from docnmt_fairseq.layers.precision import Embedding, LayerNorm
 from docnmt_fairseq.models.base import LearnedTable, accumulate_in_fp32
 from docnmt_fairseq.tasks.auxiliary_losses import with_auxiliary_losses
 from tests.support import toy
-from tests.support.architectures import ARCHITECTURES, QUICK, begun, parameters
+from tests.support.architectures import ARCHITECTURES, QUICK, parameters, randomised
 from tests.support.extra_sources import with_extra_sources
 
 OTHERS = (
@@ -83,7 +83,7 @@ def built(request, extra_bin):
     """Returns (name, criterion, model, batch) of an architecture, without dropout."""
     _, task, model = ARCHITECTURES[request.param].build(extra_bin)
     criterion = DocumentLabelSmoothedCrossEntropy(task, sentence_avg=False, label_smoothing=0.1)
-    return request.param, with_auxiliary_losses(criterion), begun(model).train(), toy.batch_of(task)
+    return request.param, with_auxiliary_losses(criterion), randomised(model).train(), toy.batch_of(task)
 
 
 def loss_and_norm(criterion, model, batch, scale=1.0, mode=None):
@@ -104,7 +104,7 @@ def test_half_precision_sums_in_float32(built):
     loss, norm, gradients = loss_and_norm(criterion, model.float(), batch)
     assert norm > 0.01 and all(gradient.isfinite().all() for gradient in gradients)
     for dtype, (of_loss, of_norm) in TOLERANCE.items():
-        begun(model.float())  # not the weights rounded to the previous type
+        randomised(model.float())  # not the weights rounded to the previous type
         with Summed() as summed:
             found, found_norm, gradients = loss_and_norm(criterion, model.to(dtype), batch, 8.0, summed)
         allowed = {(operation, file) for operation, file, only in ALLOWED if only in (None, name)}
@@ -118,7 +118,7 @@ def test_half_precision_sums_in_float32(built):
 def test_autocast_trains_float32_weights(built):
     """As with --amp on a GPU."""
     _, criterion, model, batch = built
-    loss, norm, _ = loss_and_norm(criterion, begun(model.float()), batch)
+    loss, norm, _ = loss_and_norm(criterion, randomised(model.float()), batch)
     with torch.autocast("cpu", torch.bfloat16):
         found, found_norm, gradients = loss_and_norm(criterion, model, batch)
     assert all(gradient.dtype == torch.float32 and gradient.isfinite().all() for gradient in gradients)

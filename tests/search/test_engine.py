@@ -13,7 +13,7 @@ from docnmt_fairseq.search.sequential_decoding import decode_sequentially
 from docnmt_fairseq.search.steps import IncrementalSteps
 from docnmt_fairseq.search.transformer_steps import TransformerSteps
 from tests.support import toy
-from tests.support.architectures import ARCHITECTURES, QUICK, begun, parameters
+from tests.support.architectures import ARCHITECTURES, QUICK, parameters, randomised
 from tests.support.counted_device import counted
 from tests.support.device import NEEDED, device, moved
 from tests.support.extra_sources import with_extra_sources
@@ -88,7 +88,7 @@ def assert_same(found, expected):
 
 def lively(model):
     """Sets random parameters for which sentences have different translations of different lengths."""
-    begun(model, 0.4)
+    randomised(model, 0.4)
     for module in model.modules():
         if isinstance(module, torch.nn.LayerNorm):
             module.weight.data.add_(1)
@@ -248,8 +248,8 @@ def test_given_target_context(extra_bin, names):
 
     with torch.no_grad():
         decode_sequentially(search, models, sample, sample["id"][:, None])
-    told = {**sample, "target_context": [given.get(number) for number in sample["id"].tolist()]}
-    assert_same(search_ours(task, models, [told], hypotheses=9, **options), own)
+    with_given = {**sample, "target_context": [given.get(number) for number in sample["id"].tolist()]}
+    assert_same(search_ours(task, models, [with_given], hypotheses=9, **options), own)
     free = search_ours(task, models, [sample], **options)
     assert sum(float(free[n][0]["score"]) != float(own[n][0]["score"]) for n in own) > len(own) // 3
 
@@ -318,7 +318,7 @@ def test_step_reads_once(name, options, data_bin):
     dataset = task.dataset("test")
     wanted = SearchOptions(beam=3, min_len=18, max_len_b=18, **READS[options])  # all end together
     with device() as there:
-        begun(model, 0.4).eval().to(there)
+        randomised(model, 0.4).eval().to(there)
         sample = moved(dataset.collater([dataset[number] for number in range(len(dataset))]), there)
         engine = SearchEngine([model], task.target_dictionary, wanted)
         with counted() as count:

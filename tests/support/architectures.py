@@ -142,7 +142,7 @@ def parameters(names=tuple(ARCHITECTURES)):
     return slow_except(QUICK, names)
 
 
-def begun(model, deviation=0.2):
+def randomised(model, deviation=0.2):
     """Fills a model's parameters with random numbers, so that gradients reach all of them."""
     generator = torch.Generator().manual_seed(3)
     with torch.no_grad():

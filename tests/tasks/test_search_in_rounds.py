@@ -11,7 +11,7 @@ from fairseq.dataclass.configs import GenerationConfig
 from docnmt_fairseq.models.encoder_outputs import ENCODER_OUTPUTS, EncoderOutputs
 from docnmt_fairseq.search.sequential_decoding import decode_sequentially
 from tests.support import toy
-from tests.support.architectures import begun
+from tests.support.architectures import randomised
 from tests.support.decoding import assert_same_hypotheses, translate
 from tests.support.documents import IDS, text_of, write_lines
 from tests.support.preprocess import fairseq_preprocess
@@ -130,7 +130,7 @@ def test_ensembles_with_recurrent_models(data_bin):
     options = [*VARIANTS["target"], *sources, "--context-init", "xavier"]
     models = [recurrent, toy.build(data_bin, *options)[2]]
     for model in models:
-        begun(model, 0.5)
+        randomised(model, 0.5)
     task.load_dataset("test")
     found = translate(task, models, [[0, 1, 2]], beam=3)
     sample, tokens = with_translations(task, found)

@@ -108,7 +108,7 @@ class RecurrentDecoder(FairseqIncrementalDecoder):
         above = RECURRENT_CELLS[plain_cell(cfg.decoder_cell)]
         self.layers = ModulesOf(above(state_dim, state_dim) for _ in range(cfg.decoder_layers - 1))
         self.state_widths = [self.attending.widths, *([state_dim] * cell.parts for cell in self.layers)]
-        self.source_dim = source_dims[0]  # behind it may stand what χ reads
+        self.source_dim = source_dims[0]  # embeddings for χ may be appended to the states
         summary_dim = source_dims[0] if self.initial_from == "mean" else source_dims[0] // 2
         made = sum(map(sum, self.state_widths)) - self.attending.carried
         self.bridge = projection(summary_dim, made, zero_bias=True)
