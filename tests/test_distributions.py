@@ -108,7 +108,7 @@ def test_the_wheel_contains_the_kernels(distributions, tmp_path):
     findings = environment.findings()
     assert findings["docnmt_fairseq"]["detail"].endswith(str(environment.packages / "docnmt_fairseq"))
     assert findings["compiled on cpu"]["state"] == "ok"
-    assert findings["auto on cpu"]["detail"] == "uses compiled"
+    assert findings["auto on cpu"]["detail"].startswith("uses compiled")
 
 
 def test_the_source_archive_installs_without_a_compiler(distributions, tmp_path):
@@ -119,4 +119,4 @@ def test_the_source_archive_installs_without_a_compiler(distributions, tmp_path)
     assert findings["docnmt_fairseq"]["detail"].endswith(str(environment.packages / "docnmt_fairseq"))
     assert findings["compiled on cpu"]["state"] == "off"
     assert "no C++ compiler" in findings["compiled on cpu"]["detail"]
-    assert findings["auto on cpu"]["detail"] == "uses torch"
+    assert findings["auto on cpu"]["detail"].startswith("uses torch")
