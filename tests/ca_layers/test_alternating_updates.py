@@ -11,6 +11,7 @@ from docnmt_fairseq.ca_layers.embeddings import BagOfStates, ContextAwareEmbeddi
 from docnmt_fairseq.ca_layers.feed_forward import ContextAwareLayer, ResidualBlock
 from docnmt_fairseq.multisource.base import CombinationConfig
 from docnmt_fairseq.multisource.combinations import AttentionToOneSource
+from tests.support.comparison import stirred
 from tests.support.residual import joined_residual
 
 ROWS = Ragged([2, 3])
@@ -51,14 +52,6 @@ LAYERS = {
 }  # fmt: skip
 
 
-def stirred(make):
-    torch.manual_seed(2)
-    model = make()
-    for parameter in model.parameters():
-        parameter.data.normal_(0, 0.5)
-    return model
-
-
 def is_of_chi(name, of_chi):
     return any(part in of_chi for part in name.split("."))
 
@@ -67,7 +60,7 @@ def is_of_chi(name, of_chi):
 def test_chi_and_vectors_are_trained_alternately(kind):
     make, given, of_chi = LAYERS[kind]
     model = nn.Sequential(nn.Linear(1, 1))
-    model.layer = stirred(make)
+    model.layer = stirred(make(), torch.float32)
     alternating = AlternatingUpdates(model, em_steps=3)
     for update in range(9):
         model.zero_grad()
@@ -82,7 +75,7 @@ def test_chi_and_vectors_are_trained_alternately(kind):
 
 
 def test_layers_below_are_always_trained():
-    model = nn.Sequential(nn.Linear(4, 4), stirred(lambda: ContextAwareLayer(nn.Linear(4, 4), 4, 4)))
+    model = nn.Sequential(nn.Linear(4, 4), stirred(ContextAwareLayer(nn.Linear(4, 4), 4, 4), torch.float32))
     c = torch.randn(5, 4)
 
     def gradient():
@@ -98,7 +91,7 @@ def test_layers_below_are_always_trained():
 
 
 def test_frozen_parameters_stay_frozen():
-    layer = stirred(lambda: ContextAwareLayer(nn.Linear(4, 4), 4, 4))
+    layer = stirred(ContextAwareLayer(nn.Linear(4, 4), 4, 4), torch.float32)
     layer.v.requires_grad_(False)
     alternating = AlternatingUpdates(layer, em_steps=1)
     alternating.set_num_updates(1)

@@ -12,17 +12,9 @@ from docnmt_fairseq.ca_layers.feed_forward import ContextAwareLayer, ContextAwar
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.layers.capture import ContextFreeIndicator, ContextShare, capture
 from tests.reference import context_aware_layers as reference
-from tests.support.comparison import PRECISIONS, assert_same
+from tests.support.comparison import PRECISIONS, assert_same, stirred
 from tests.support.documents import layouts
 from tests.support.residual import joined_residual
-
-
-def stir(module, dtype=torch.float64):
-    """Gives every parameter a random value, so that nothing is zero by initialisation."""
-    generator = torch.Generator().manual_seed(3)
-    for parameter in module.parameters():
-        parameter.data.normal_(0, 0.5, generator=generator)
-    return module.to(dtype)
 
 
 def inputs(*shape, dtype=torch.float64):
@@ -31,7 +23,7 @@ def inputs(*shape, dtype=torch.float64):
 
 @PRECISIONS
 def test_layer_equals_its_equation(dtype, tolerance):
-    layer = stir(ContextAwareLayer(nn.Sequential(nn.Linear(4, 3), nn.Tanh()), 4, 3), dtype)
+    layer = stirred(ContextAwareLayer(nn.Sequential(nn.Linear(4, 3), nn.Tanh()), 4, 3), dtype)
     c = inputs(5, 4, dtype=dtype)
     slow = reference.layer(c, layer.v, layer.score, layer.default)
     assert_same(layer(c), slow, [c, *layer.parameters()], tolerance)
@@ -42,7 +34,7 @@ def test_layer_equals_its_equation(dtype, tolerance):
 def test_residual_block_equals_its_equation(block, dtype, tolerance):
     block = ResidualBlock.parse(block)
     widths = [4, 5, 3, 6, 2][: block.layers + 1]
-    residual = stir(joined_residual(block, widths, torch.tanh), dtype)
+    residual = stirred(joined_residual(block, widths, torch.tanh), dtype)
     c = inputs(5, 4, dtype=dtype)
     assert residual(c).shape == (5, widths[-1])
     assert_same(residual(c), reference.residual(c, residual), [c, *residual.parameters()], tolerance)
@@ -55,7 +47,7 @@ def test_residual_network_is_a_special_case():
         def forward(self, c, w):
             return c + w
 
-    function = stir(nn.Sequential(nn.Linear(4, 7), nn.ReLU(), nn.Linear(7, 4)))
+    function = stirred(nn.Sequential(nn.Linear(4, 7), nn.ReLU(), nn.Linear(7, 4)))
     block = ContextAwareResidual(ResidualBlock.parse("2,1,-,1"), [function, Sum()], [4, 4, 4])
     c = inputs(5, 4)
     assert block(c).equal(c + function(c))
@@ -72,7 +64,7 @@ def test_bad_block(text):
 @PRECISIONS
 @pytest.mark.parametrize("kernel", [(1, 1), (3, 3), (2, 4), (5, 1)])
 def test_image_convolution_equals_its_equation(kernel, dtype, tolerance):
-    convolution = stir(ContextAwareConvolution(2, 3, kernel), dtype)
+    convolution = stirred(ContextAwareConvolution(2, 3, kernel), dtype)
     x = inputs(2, 2, 5, 4, dtype=dtype)
     slow = torch.stack([reference.convolution(image, convolution) for image in x])
     assert convolution(x).shape == (2, 3, 5, 4)
@@ -84,7 +76,7 @@ def test_image_convolution_equals_its_equation(kernel, dtype, tolerance):
 @settings(max_examples=8)
 @given(layout=layouts())
 def test_token_convolution_does_not_cross_sentences(kernel, dtype, tolerance, layout):
-    convolution = stir(ContextAwareConvolution(3, 4, (kernel,)), dtype)
+    convolution = stirred(ContextAwareConvolution(3, 4, (kernel,)), dtype)
     x = inputs(layout.tokens.total, 3, dtype=dtype)
     slow = reference.convolved_words(x, layout.tokens, convolution)
     assert_same(convolution.of_tokens(x, layout.tokens), slow, [x, *convolution.parameters()], tolerance)
@@ -92,7 +84,7 @@ def test_token_convolution_does_not_cross_sentences(kernel, dtype, tolerance, la
 
 @PRECISIONS
 def test_bag_of_symbols_equals_its_equation(dtype, tolerance):
-    bag = stir(SparseFeatures(6, 4, 3, unknown=5), dtype)
+    bag = stirred(SparseFeatures(6, 4, 3, unknown=5), dtype)
     tokens, rows = torch.tensor([0, 2, 2, 5, 9, -1, 3]), Ragged([4, 2, 1])
     known = tokens.clamp(0, 5)
     unknown = [False, False, False, True, True, True, False]
@@ -105,15 +97,15 @@ def test_bag_of_symbols_equals_its_equation(dtype, tolerance):
 
 
 def test_gradients():
-    block = stir(joined_residual(ResidualBlock(3, 2, 2), [3, 2, 2, 3], torch.tanh))
+    block = stirred(joined_residual(ResidualBlock(3, 2, 2), [3, 2, 2, 3], torch.tanh))
     assert torch.autograd.gradcheck(block, inputs(2, 3))
-    convolution = stir(ContextAwareConvolution(2, 2, (2,)))
+    convolution = stirred(ContextAwareConvolution(2, 2, (2,)))
     assert torch.autograd.gradcheck(lambda x: convolution.of_tokens(x, Ragged([1, 3])), inputs(4, 2))
 
 
 def test_recorded_chi():
-    layer = stir(ContextAwareLayer(nn.Linear(4, 3), 4, 3))
-    convolution = stir(ContextAwareConvolution(4, 3, (3,)))
+    layer = stirred(ContextAwareLayer(nn.Linear(4, 3), 4, 3))
+    convolution = stirred(ContextAwareConvolution(4, 3, (3,)))
     c = inputs(5, 4)
     with capture(ContextFreeIndicator) as recording:
         layer(c)
@@ -129,7 +121,7 @@ def test_recorded_chi():
 @PRECISIONS
 @pytest.mark.parametrize("unknown", [None, 3])
 def test_embedding_equals_its_equation(unknown, dtype, tolerance):
-    module = stir(ContextAwareEmbedding(9, 4, 3, padding=1, unknown=unknown), dtype)
+    module = stirred(ContextAwareEmbedding(9, 4, 3, padding=1, unknown=unknown), dtype)
     tokens = torch.tensor([[4, 1, 3], [8, 3, 4]])
     slow = reference.embedding(tokens.flatten().tolist(), module).unflatten(0, tokens.shape)
     wanted = [parameter for name, parameter in module.named_parameters() if name != "weight"]
@@ -144,7 +136,7 @@ def test_embedding_equals_its_equation(unknown, dtype, tolerance):
 @pytest.mark.parametrize("block", ["1,1,1,0", "2,1,1,0", "3,2,1,0", "3,1,2,0", "3,2,-,1"])
 @pytest.mark.parametrize("kernel", [(3,), (2, 3)])
 def test_residual_convolution_equals_its_equation(block, kernel, dtype, tolerance):
-    module = stir(ConvolutionalResidual(ResidualBlock.parse(block), 2, 3, kernel, torch.tanh), dtype)
+    module = stirred(ConvolutionalResidual(ResidualBlock.parse(block), 2, 3, kernel, torch.tanh), dtype)
     x = inputs(2, 2, *(4, 3)[: len(kernel)], dtype=dtype)
     slow = torch.stack([reference.residual_convolution(one, module) for one in x])
     assert_same(module(x), slow, [x, *module.parameters()], tolerance)

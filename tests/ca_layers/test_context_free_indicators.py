@@ -11,6 +11,7 @@ from docnmt_fairseq.layers.capture import ContextFreeIndicator, capture
 from docnmt_fairseq.multisource.base import ATTENTION_COMBINATIONS, CombinationConfig
 from docnmt_fairseq.recurrent.ca_rnn import ContextAwareRNN
 from docnmt_fairseq.recurrent.cells import StepOrder
+from tests.support.comparison import stirred
 from tests.support.documents import layouts, make_layout
 from tests.support.mechanisms import build_mechanism
 from tests.support.sources import Seen, combine_packed
@@ -18,13 +19,6 @@ from tests.support.sources import Seen, combine_packed
 WIDTH = 4
 LENGTHS = (np.array([3, 0, 1, 5]), np.array([2, 0, 0, 1]))  # of the states of two sources
 TARGETS = Ragged([2, 3, 1, 4])
-
-
-def stirred(module):
-    generator = torch.Generator().manual_seed(3)
-    for parameter in module.parameters():
-        parameter.data.normal_(0, 0.7, generator=generator)
-    return module.double().eval()
 
 
 def chi_of(recording, module):

@@ -94,15 +94,6 @@ def test_conditional_attention_equals_its_equations(layout):
                 assert float(relevance[i, row, head]) == pytest.approx(wanted, abs=1e-9)
 
 
-def test_weights_of_sentence_attention_reproduce_its_output():
-    layout, mechanism = make_layout([2, 3, 1, 2, 2], [3, 2]), build("sentence-encodings")
-    x = random_states(layout)
-    weights = one(evidence_of(mechanism, x, layout), Weights, SENTENCES).weights
-    values = mechanism.v_proj(mechanism.sentence_encoder(x, layout.tokens)).unflatten(-1, (2, -1))
-    made = mechanism.out_proj(torch.einsum("nrh,rhd->nhd", weights, values).flatten(1))
-    torch.testing.assert_close(made, mechanism(x, layout), atol=1e-12, rtol=1e-12)
-
-
 def test_tree_relevance_is_the_sum_over_the_path():
     layout = make_layout([2, 3, 1, 2, 2], [5])
     x, trees = random_states(layout), SentenceTrees(layout.sentences)

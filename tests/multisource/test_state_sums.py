@@ -11,19 +11,6 @@ from tests.support.sources import build_combination as build
 WIDTH = 6
 
 
-def test_ca_att_is_a_sum_over_states():
-    combination = build("parallel", CombinationConfig(WIDTH, (4,), WIDTH, "ca-att", 3, 2))
-    attend = combination.attentions[0]
-    x, h = torch.randn(1, 1, WIDTH).double(), torch.randn(1, 1, 4).double()
-    nothing_hidden = torch.zeros(1, 1, dtype=torch.bool)
-    one, _ = attend.state_sum(x, attend.score(x, attend.score.key(h, 0)), h, nothing_hidden)
-    twice = h.expand(1, 2, 4)
-    two, parts = attend.state_sum(x, attend.score(x, attend.score.key(twice, 0)), twice, nothing_hidden.expand(1, 2))
-    torch.testing.assert_close(two, 2 * one)
-    chi = torch.sigmoid(attend.score.keys[0](h) + attend.score.query(x))
-    torch.testing.assert_close(parts.sum(), 1 - chi.sum())
-
-
 def test_dropout_of_ca_att():
     config = CombinationConfig(WIDTH, (4,), WIDTH, "ca-att", dropout=0.5)
     combination = build("parallel", config).train()

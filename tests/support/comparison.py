@@ -24,3 +24,11 @@ def assert_same(fast, slow, wanted, tolerance):
 def run(mechanism, x, layout):
     """Returns what tokens x get from their context; as tokens at the encoder's entrance the same x will do."""
     return mechanism(x, layout, x) if mechanism.reads_embeddings else mechanism(x, layout)
+
+
+def stirred(module, dtype=torch.float64):
+    """Gives every parameter a random value, so that nothing is zero by initialisation."""
+    generator = torch.Generator().manual_seed(3)
+    for parameter in module.parameters():
+        parameter.data.normal_(0, 0.5, generator=generator)
+    return module.to(dtype)
