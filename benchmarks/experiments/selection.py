@@ -1,23 +1,18 @@
 """Effect of the selection loss when attention changes from all sentences to the top t at once.
 
-    python -m benchmarks.experiments.selection long     (an hour on one core; finished trainings are skipped)
-    python -m benchmarks.experiments.selection demo     (scripts/demo.sh with ten seeds, five minutes each)
+    python -m benchmarks.experiments.selection     (an hour on one core; finished trainings are skipped)
 
-``long``: models attend to all sentences, on short documents and then on long ones (104 to 120 sentences); then to the
-top t. The selection loss is used from the start, in a window of updates before the change, or not.
+Models attend to all sentences, on short documents and then on long ones (104 to 120 sentences); then to the top t. The
+selection loss is used from the start, in a window of updates before the change, or not.
 """
 
 import argparse
 import itertools
-import os
-import re
 import shlex
-import subprocess
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from benchmarks.experiments.comparison import right_of_cases
 from benchmarks.experiments.long_range import OPTIONS, Runner, Training
 from benchmarks.lib.recipe_results import validation_curve
 from benchmarks.lib.reporting import RESULTS, ROOT, Store, finish, new_figure, side_by_side, style, table, write
@@ -42,16 +37,12 @@ LOSSES = {  # options of the selection loss
     "in a window, temperature 1": [*WINDOW, "--selection-loss-temperature", "1"],
     "in a window and after it": ["--selection-loss-phase", "always"],
 }
-GROUPS = ((1, 3), (4, 6), (7, 9), (10, 12))  # distances in the demo
 TEXT = f"""\
 Documents of 104 to 120 sentences of 4 words, two kinds of words decided by an earlier sentence 1 to 100 sentences back.
 {SHORT:,} updates on short documents and {CHANGE} on long ones with all sentences; then {END - CHANGE} with
 the top t. The selection loss is used from the start, in a window from update {WINDOW_START} to {CHANGE}, or not.
 Right in % over all distances; rise of the validation nll (bits per token) over its minimum before the change: maximum
 and at the end."""
-DEMO = """\
-`scripts/demo.sh`: from all sentences to the top t after 85 % of the updates. nll: validation loss in bits per token
-before the change and at the end."""
 
 
 @dataclass(frozen=True)
@@ -115,27 +106,6 @@ def run_cell(runner: Runner, cell: Cell) -> dict:
     return {**asdict(cell), "model": cell.model, "right_of_cases": figures, "nll": validation_curve(*logs)}
 
 
-def run_demo(folder: Path, seed: int, t: int) -> dict:
-    """Returns right translations by kind and group of distances, and the validation curve of the demo."""
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    translations = folder / "conditional" / "generate.log"
-    with open(folder.with_suffix(".log"), "a", encoding="utf-8") as log:
-        environment = {**os.environ, "SEED": str(seed), "TOP_T": str(t)}
-        command = ["bash", str(ROOT / "scripts" / "demo.sh"), str(folder)]
-        status = subprocess.run(command, env=environment, stdout=log, stderr=log).returncode
-    if status and not translations.exists():
-        raise SystemExit(f"{folder.with_suffix('.log')}: the demo failed")
-    groups: dict[str, dict[str, list[int]]] = {}
-    for kind, by_distance in right_of_cases(folder / "corpus", translations).items():
-        for distance, (right, cases) in by_distance.items():
-            group = next(f"{low}-{high}" for low, high in GROUPS if low <= int(distance) <= high)
-            sums = groups.setdefault(kind, {}).setdefault(group, [0, 0])
-            groups[kind][group] = [sums[0] + right, sums[1] + cases]
-    text = (folder / "conditional" / "train.log").read_text(encoding="utf-8")
-    nll = [float(value) for value in re.findall(r"valid on .* nll_loss ([\d.]+) ", text)]
-    return {"model": "demo", "seed": seed, "t": t, "right_of_cases": groups, "nll": nll}
-
-
 def percent(figure: Sequence[int]) -> float:
     """Returns right cases in %."""
     return 100 * figure[0] / figure[1]
@@ -150,65 +120,39 @@ def rise(run: dict) -> tuple[float, float]:
 
 def report(stored: Store, results: Path) -> None:
     """Writes the report and its figure."""
-    parts, runs = ["# Selection loss"], list(stored.runs.values())
-    demos = sorted((run for run in runs if run["model"] == "demo"), key=lambda run: (-run["t"], run["seed"]))
-    if demos:
-        rows = []
-        for run in demos:
-            kinds = [[sum(part) for part in zip(*groups.values())] for groups in run["right_of_cases"].values()]
-            worst = min(percent(group) for groups in run["right_of_cases"].values() for group in groups.values())
-            rows.append(
-                [run["t"], run["seed"], *(f"{percent(one):.1f}" for one in kinds), f"{worst:.1f}", *run["nll"][-2:]]
-            )
-        header = [
-            "t",
-            "seed",
-            *demos[0]["right_of_cases"],
-            "worst kind and group of distances",
-            "nll before",
-            "at the end",
-        ]
-        parts += ["## The demo by seed", DEMO, table(header, rows)]
-    models = stored.by_model(list(dict.fromkeys(run["model"] for run in runs if run["model"] != "demo")))
-    if models:
-        kinds, rows = list(next(iter(models.values()))[0]["right_of_cases"]), []
-        figure, ((panel,),) = new_figure(size=(8, 4.5))
-        for number, (name, seeds) in enumerate(models.items()):
-            right = [side_by_side([percent(run["right_of_cases"][kind]) for run in seeds]) for kind in kinds]
-            rises = [side_by_side([rise(run)[place] for run in seeds], 3) for place in (0, 1)]
-            rows.append([name, ", ".join(str(run["seed"]) for run in seeds), *right, *rises])
-            panel.plot(*zip(*seeds[0]["nll"]), label=name, **style(number))
-        panel.axvline(CHANGE, color="0.6", linestyle=":")
-        finish(panel, xlabel="updates on long documents", ylabel="validation nll, bits per token")
-        figure.savefig(results / "selection.png")
-        header = ["model", "seeds", *kinds, "maximum rise of nll", "at the end"]
-        parts += ["## Long documents", TEXT, table(header, rows), "![Validation loss](selection.png)"]
+    models = stored.by_model(list(dict.fromkeys(run["model"] for run in stored.runs.values())))
+    kinds, rows = list(next(iter(models.values()))[0]["right_of_cases"]), []
+    figure, ((panel,),) = new_figure(size=(8, 4.5))
+    for number, (name, seeds) in enumerate(models.items()):
+        right = [side_by_side([percent(run["right_of_cases"][kind]) for run in seeds]) for kind in kinds]
+        rises = [side_by_side([rise(run)[place] for run in seeds], 3) for place in (0, 1)]
+        rows.append([name, ", ".join(str(run["seed"]) for run in seeds), *right, *rises])
+        panel.plot(*zip(*seeds[0]["nll"]), label=name, **style(number))
+    panel.axvline(CHANGE, color="0.6", linestyle=":")
+    finish(panel, xlabel="updates on long documents", ylabel="validation nll, bits per token")
+    figure.savefig(results / "selection.png")
+    header = ["model", "seeds", *kinds, "maximum rise of nll", "at the end"]
+    parts = ["# Selection loss", TEXT, table(header, rows), "![Validation loss](selection.png)"]
     write("selection", [*parts, *stored.provenance()], results)
 
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Trains and scores all models."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("part", choices=["long", "demo"])
     parser.add_argument("--work", type=Path, default=ROOT / "work" / "selection", help="folder for corpora and models")
     parser.add_argument("--results", type=Path, default=RESULTS, help="output folder")
-    parser.add_argument("--seeds", nargs="+", type=int, help="default: 1 2 3; for the demo 1 to 10")
-    parser.add_argument("--top-t", nargs="+", type=int, help="default: 4; long: 4 2 8 1")
-    parser.add_argument("--ablations", action="store_true", help="long: other phases, weights and temperatures")
+    parser.add_argument("--seeds", nargs="+", type=int, default=[1, 2, 3])
+    parser.add_argument("--top-t", nargs="+", type=int, default=[4, 2, 8, 1])
+    parser.add_argument("--ablations", action="store_true", help="other phases, weights and temperatures")
     parser.add_argument("--documents", nargs=3, type=int, default=(8000, 800, 100), metavar=("SHORT", "LONG", "TEST"))
     args = parser.parse_args(argv)
     stored = Store(args.results / "selection.json")
     stored.add_call()
-    if args.part == "demo":
-        for t, seed in itertools.product(args.top_t or [4], args.seeds or range(1, 11)):
-            name = f"demo-{seed}" + (f"-t{t}" if t != 4 else "")
-            stored.add(name, run_demo(args.work / name, seed, t))
-    else:
-        runner = Runner(args.work, options=[*OPTIONS, *WIDTH], pace=PACE)
-        runner.write_corpora(args.documents[:2], args.documents[2])
-        for cell in cells(args.seeds or [1, 2, 3], args.top_t or [4, 2, 8, 1], args.ablations):
-            stored.add(cell.name, run_cell(runner, cell))
-            print(f"{cell.model}, seed {cell.seed}: done", flush=True)
+    runner = Runner(args.work, options=[*OPTIONS, *WIDTH], pace=PACE)
+    runner.write_corpora(args.documents[:2], args.documents[2])
+    for cell in cells(args.seeds, args.top_t, args.ablations):
+        stored.add(cell.name, run_cell(runner, cell))
+        print(f"{cell.model}, seed {cell.seed}: done", flush=True)
     report(stored, args.results)
 
 

@@ -116,7 +116,7 @@ def test_selection_runs(tmp_path, monkeypatch, starts_soon):
     monkeypatch.setattr(long_range, "SEARCH", [*long_range.SEARCH, "--max-len-b", "8"])
     wanted = [selection.Cell(one, 4, selection.IN_WINDOW, 1) for one in ("conditional", "tree")]
     monkeypatch.setattr(selection, "cells", lambda *_: wanted)
-    words = ["long", "--work", str(tmp_path / "work"), "--results", str(tmp_path), "--documents", "24", "4", "2"]
+    words = ["--work", str(tmp_path / "work"), "--results", str(tmp_path), "--documents", "24", "4", "2"]
     selection.main(words)
     flat, tree = json.loads((tmp_path / "selection.json").read_text())["runs"].values()
     assert flat["nll"][:3] == tree["nll"][:3] and [update for update, _ in flat["nll"]] == [1, 2, 3, 4]
