@@ -1,8 +1,6 @@
 """Sanity tasks of context-aware layers printed in [Z] sec. 4.5.1: XOR and a smooth surface; and CA-RES as a ResNet.
 
-    python -m benchmarks.experiments.context_aware_sanity [--seeds 10] [--results DIR]
-
-Writes ``context_aware_sanity.{json,md,png}`` into ``results``, or DIR.
+python -m benchmarks.experiments.context_aware_sanity [--seeds 10] [--results DIR]
 """
 
 import argparse
@@ -191,10 +189,10 @@ def spread(values: List[float]) -> str:
 
 
 OPEN = (
-    "The text gives steps, rate, width (5) and how many layers. It leaves open the optimiser (Adagrad elsewhere in "
-    "it), the batch (here all points), how a vector of 5 becomes a height (here by a linear layer), what v is (tanh of "
-    "a linear map, as in its XOR), initial values, how many runs, which 1 % is trained on, and whether its “average "
-    "prediction error” is absolute or squared: both are given."
+    "The text gives steps, rate, width (5) and number of layers. It does not specify the optimiser (Adagrad "
+    "elsewhere), the batch (here all points), the map from a vector of 5 to a height (here a linear layer), v (here "
+    "tanh of a linear map, as in its XOR), initial values, the number of runs, the training points, and whether the "
+    "“average prediction error” is absolute or squared: both are given."
 )
 
 

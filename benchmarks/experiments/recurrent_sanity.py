@@ -1,9 +1,9 @@
-"""The validation task of recurrent cells in [Z] sec. 4.4.1: LSTM, GRU and CA-RNN, beside what is printed there.
+"""The validation task of recurrent cells in [Z] sec. 4.4.1: LSTM, GRU and CA-RNN, next to the published errors.
 
     python -m benchmarks.experiments.recurrent_sanity [--seeds 10] [--cells lstm ...] [--settings 32,Adam,0.01 ...]
 
-Two sentences are learnt, "I am happy" → 1 and "You are very angry" → 0; tested is "I am very happy" → 1 and "You look
-angry" → 0. Writes benchmarks/results/recurrent_sanity.md and .json.
+Training sentences: "I am happy" → 1 and "You are very angry" → 0; test sentences: "I am very happy" → 1 and "You look
+angry" → 0.
 """
 
 import argparse
@@ -26,24 +26,24 @@ TRAIN = [("I am happy", 1), ("You are very angry", 0)]
 TEST = [("I am very happy", 1), ("You look angry", 0)]
 WORDS = sorted({word for text, _ in (*TRAIN, *TEST) for word in text.split()})
 ITERATIONS = 100
-# What the text leaves open: width, optimiser, rate. Those with Adam were chosen before any result was seen, those with
-# SGD after, since Adam's errors are far from the printed ones.
+# Not specified in the text: width, optimiser, rate. Settings with Adam were chosen before any result was known, those
+# with SGD afterwards, since the errors with Adam differ from the published ones.
 SETTINGS = [(32, "Adam", 0.01), (8, "Adam", 0.01), (128, "Adam", 0.01), (32, "Adam", 0.001), (32, "Adam", 0.1)]
 SETTINGS += [(32, "SGD", 0.1), (32, "SGD", 0.01)]
 
 READING = """\
 The text says: "the cell state embedding is further connected to a logistic regression", 100 iterations, 10 runs. It
-leaves open the sizes, the optimiser and its rate, how parameters begin, and what "prediction error" is. Of two
-sentences and 10 runs the share of wrong answers is a multiple of 0.05, which the printed 0.318, 0.172 and 0.126 are
-not; taken here is the mean of |p − y|, with the share of wrong answers (p > 0.5 means 1) beside it. An iteration is one
-step on both sentences; embeddings are as wide as states and N(0, 1); "look" is never trained. The cell state is
-c of LSTM and CA-RNN, h of the GRU. Cells are equally wide, not of equally many parameters. Of the GRUs the paper prints
-`gru-reset-before` (its Table 1), PyTorch has `gru`: here they err alike.
+does not specify sizes, optimiser, learning rate, initial values, and the "prediction error". With two sentences and 10
+runs the share of wrong answers is a multiple of 0.05, which the published 0.318, 0.172 and 0.126 are not; the error
+here is the mean of |p − y|, next to the share of wrong answers (p > 0.5 means 1). An iteration is one step on both
+sentences; embeddings have the width of the states and are N(0, 1); "look" is never trained. The cell state is c of LSTM
+and CA-RNN, h of the GRU. Cells have equal width, not equal numbers of parameters. The GRU of the paper is
+`gru-reset-before` (its Table 1), that of PyTorch `gru`: their errors are equal here.
 
-What comes out hangs on what the text leaves open. CA-RNN has the least error, as printed, where training is far from
-its end (SGD, 0.01; LSTM and GRUs are then within two standard errors of each other). With Adam it memorises as fast as
-the others, but it is the one that errs in the test, unless it is wide or the rate is high: the printed order is not a
-property of the cells alone."""
+The result depends on what is not specified. CA-RNN has the lowest error, as published, when training is far from
+convergence (SGD, 0.01; LSTM and GRUs are then within two standard errors of each other). With Adam all cells memorise
+the training set, and CA-RNN has the highest test error unless it is wide or the rate is high: the published order is
+not a property of the cells alone."""
 
 
 class Classifier(nn.Module):

@@ -1,4 +1,4 @@
-"""Makes a randomly initialised MarianMT in the files that the hub has: what a recipe is tried out with.
+"""Writes a randomly initialised MarianMT in the file layout of the hub, for tests of scripts.
 
 usage: python random_marian.py FOLDER SOURCE_TEXT TARGET_TEXT   (needs transformers)
 """
@@ -11,9 +11,9 @@ from pathlib import Path
 import sentencepiece
 
 try:
-    import torchaudio  # noqa: F401  (comes with fairseq, is built for a GPU where there may be none)
+    import torchaudio  # noqa: F401  (a dependency of fairseq; its build may need a GPU)
 except (ImportError, OSError):
-    sys.modules["torchaudio"] = None  # type: ignore[assignment]  # transformers would fail at it, too
+    sys.modules["torchaudio"] = None  # type: ignore[assignment]  # transformers imports it
 import transformers
 
 PIECES = 200  # at most, of either language
