@@ -70,6 +70,7 @@ class StepDecoder(Protocol):
 
     def remember(self, encoded: Any, translated: List[Translated]) -> None:
         """Stores translations of sentences of a batch, still in their slots, as target context."""
+        return  # models without target-side context
 
 
 class EnsembleSteps(StepDecoder):
