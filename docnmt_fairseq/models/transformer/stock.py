@@ -16,8 +16,10 @@ from docnmt_fairseq.options import plain
 
 # Options that define the parameters of a sentence-level model and what it computes.
 OF_SIDES = ("embed_dim", "ffn_embed_dim", "layers", "attention_heads", "normalize_before")
-SHARED = ("activation_fn", "share_decoder_input_output_embed", "share_all_embeddings")
-SHARED += ("layernorm_embedding", "no_scale_embedding")
+SHARED = (
+    "activation_fn", "share_decoder_input_output_embed", "share_all_embeddings", "layernorm_embedding",
+    "no_scale_embedding",
+)  # fmt: skip
 OWN = ("word_positions", "decoder_learned_pos", "sinusoids", "decoder_start", "output_bias")
 POSITIONS = ("max_source_positions", "max_target_positions")
 STRUCTURE = (*(f"{side}_{name}" for side in ("encoder", "decoder") for name in OF_SIDES), *SHARED, *OWN)
