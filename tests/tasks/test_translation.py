@@ -21,7 +21,7 @@ MODELS = {
     "previous translations": (f"--target-context-attention han {XAVIER}", {}),
     "extra sources": ("--extra-sources previous,next:2,random --attention-combination parallel", {}),
     "recurrent": ("--extra-sources previous", RNN),
-    "concatenation": ("--concatenate-target 2 --segment-embeddings", CONCATENATION),
+    "concatenation": ("--segment-embeddings", CONCATENATION),
 }
 QUICK = ("conditional", "training set", "previous translations", "recurrent")
 FIRST = {0, 6, 8}  # sentences of documents
