@@ -161,3 +161,8 @@ def test_killed_scripts_leave_no_processes():
 def test_attended_commands_keep_their_status():
     assert shared("attended true").returncode == 0
     assert shared("attended bash -c 'exit 7' || exit $?").returncode == 7
+
+
+def test_every_recipe_has_a_script():
+    for recipe in (ROOT / "docnmt_fairseq" / "recipes" / "configs").glob("*.yaml"):
+        assert f'/recipe.sh" {recipe.stem} "$@"' in (ROOT / "scripts" / f"{recipe.stem}.sh").read_text(encoding="utf-8")
