@@ -215,8 +215,7 @@ class Results:
                     translating.translate_with_context, self.data, source, best, files.text, context, tokens, cpu, view
                 )
                 self.steps.run(files.step("translate"), inputs, [files.text], action)
-                texts = files.text, reference
-                self._score(files, {"text": sha256(files.text)}, [], lambda texts=texts: self._text_scores(*texts))
+                self._score(files, {"text": sha256(files.text)}, [], partial(self._text_scores, files.text, reference))
             if several and wanted.cxmi_sentences is not None:
                 files, sentences = ResultFiles(folder, test_set), wanted.cxmi_sentences
                 output, hashes = files.named("cxmi.json"), [sha256(text) for text in (source, reference)]
