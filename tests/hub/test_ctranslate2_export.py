@@ -36,7 +36,10 @@ MODELS = {
          "--share-decoder-input-output-embed"], {},
     ),
     "no positions": (["--word-positions", "none", "--activation-fn", "gelu_fast"], {}),
-    "like Marian": (["--sinusoids", "marian", "--decoder-start", "pad", "--output-bias"], {}),
+    "like Marian": (
+        ["--sinusoids", "marian", "--decoder-start", "pad", "--output-bias", "--activation-fn", "swish"], {},
+    ),
+    "tanh": (["--activation-fn", "tanh"], {}),
     "sizes of two kinds": (
         ["--decoder-attention-heads", "4", "--decoder-ffn-embed-dim", "20", "--decoder-layers", "1", "--encoder-layers",
          "3", "--activation-fn", "gelu_accurate"], {},
@@ -150,7 +153,7 @@ REFUSED = {
     "segments": (
         ["--concatenate-source", "2", "--segment-embeddings"], {**CONCATENATION, "arch": "concatenation_transformer"},
     ),
-    "activation": (["--activation-fn", "tanh"], {}),
+    "activation": (["--activation-fn", "linear"], {}),
     "softmax": (
         ["--adaptive-softmax-cutoff", "6", "--criterion", "adaptive_loss", "--ddp-backend", "legacy_ddp"], STOCK,
     ),
@@ -274,7 +277,7 @@ def test_page_of_a_multilingual_model(tmp_path):
 def test_page_of_a_marian_model_excludes_padding(tmp_path):
     """The logit of padding is arbitrary in MarianMT."""
     released = tmp_path / "released"
-    pretrained.marian_folder(released, activation_function="relu")
+    pretrained.marian_folder(released)
     state = load_file(released / "model.safetensors")
     state["final_logits_bias"][0, -1] = 9.0  # <pad>
     save_file(state, released / "model.safetensors", metadata={"format": "pt"})

@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 
 ENGINE = "CTranslate2"
 QUANTIZATION = {"float32": None, "bf16": "bfloat16", "int8": "int8"}
-ACTIVATIONS = {"relu": "RELU", "gelu": "GELU", "gelu_accurate": "GELUTanh", "gelu_fast": "GELUTanh"}
+ACTIVATIONS = {
+    "relu": "RELU", "gelu": "GELU", "gelu_accurate": "GELUTanh", "gelu_fast": "GELUTanh", "swish": "SWISH",
+    "tanh": "Tanh",
+}  # fmt: skip
 TEXT = "text"  # folder of the text models, in the layout of docnmt prepare
 TEXT_OPTIONS = (
     "source_lang", "target_lang", "tokenizer", "source_tokenizer", "target_tokenizer", "truecase", "subwords", "joint",
