@@ -32,21 +32,49 @@ class Gap(Enum):
     PART = "separates words without white space, as between two subtitles"
 
 
-HEAD = re.compile(r"[^\w\s.!?\u2026\u3002\uff01\uff1f]+(?!\S)")  # punctuation after an object
-TAIL = re.compile(r"(?<!\S)[^\w\s]+$")  # punctuation before an object
+DASH = r"[-\u2013\u2014]"
+# Punctuation after and before an object.
+HEAD = re.compile(rf"[^\w\s.!?\u2026\u3002\uff01\uff1f]+(?!\S)|[\"\u201d\u2019\u00bb]+(?=[.!?])|\s+{DASH}(?=\s)")
+TAIL = re.compile(rf"(?<!\S)(?:[^\w\s]+|{DASH}\s+)$")
+PUNCTUATION = re.compile(r"[^\w\s]+(?!\S)")
+ENDS = re.compile(r"[.!?\u2026\u3002\uff01\uff1f]")
+CLOSED = ")]}\u00bb\u201d\u2019\"'"  # punctuation that another one may follow
 
 
 def cores_of(pieces: Sequence[str], gaps: Sequence[Gap]) -> Iterator[Span]:
-    """Yields the span of each piece without surrounding white space and punctuation of objects."""
-    for piece, before, after in zip(pieces, [None, *gaps], [*gaps, None]):
+    """Yields the span of each piece without surrounding white space and punctuation of objects.
+
+    After an object, punctuation that would follow other punctuation, or nothing, belongs to the object, even if it
+    ends the sentence; so does everything between two objects without words and ends of sentences.
+    """
+    before_objects = _before_objects(pieces, gaps)
+    behind, last = False, ""  # an object is before the piece, and the last visible character before it
+    for piece, gap, before_object in zip(pieces, [None, *gaps], before_objects):
+        behind = behind or gap is Gap.OBJECT
         start, end = 0, len(piece)
-        head = HEAD.match(piece) if before is Gap.OBJECT else None
-        start = head.end() if head else 0
-        tail = TAIL.search(piece, start) if after is Gap.OBJECT else None
-        end = tail.start() if tail else len(piece)
+        if behind and before_object and not any(map(str.isalnum, piece)) and not ENDS.search(piece):
+            start = end
+        elif behind:
+            loose = not last or not (last.isalnum() or last in CLOSED)
+            head = (PUNCTUATION if loose else HEAD).match(piece)
+            start = head.end() if head else 0
+        if before_object and start < end:
+            tail = TAIL.search(piece, start)
+            end = tail.start() if tail else end
         core = piece[start:end]
         start += len(core) - len(core.lstrip())
-        yield start, start + len(core.strip())
+        core = core.strip()
+        if core:
+            behind, last = False, core[-1]
+        yield start, start + len(core)
+
+
+def _before_objects(pieces: Sequence[str], gaps: Sequence[Gap]) -> List[bool]:
+    """Returns for each piece whether an object follows it without text in between."""
+    found = [False]
+    for piece, gap in zip(pieces[:0:-1], gaps[::-1]):
+        found.append(gap is Gap.OBJECT or (found[-1] and not piece))
+    return found[::-1]
 
 
 @dataclass(frozen=True)

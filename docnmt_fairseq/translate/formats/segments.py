@@ -104,12 +104,27 @@ def _readable(text: str, spans: Sequence[Span], segment: Segment) -> List[str]:
     if Gap.OBJECT not in segment.gaps:
         return characters
     cores = cores_of(segment.pieces, segment.gaps)
+    behind_object = False
     for (start, end), (first, last), gap in zip(spans, cores, [None, *segment.gaps]):
         for place in (*range(start, start + first), *range(start + last, end)):
             characters[place] = " " if text[place].isspace() else ""
-        if gap is Gap.OBJECT and start and first < last and text[start + first] in CLOSING:
-            characters[start - 1] = characters[start - 1].strip()
+        behind_object = behind_object or gap is Gap.OBJECT
+        if first < last:
+            if behind_object:
+                _join(characters, start + first)
+            behind_object = False
     return characters
+
+
+def _join(characters: List[str], place: int) -> None:
+    """Removes white space before closing punctuation after an object, and separates words."""
+    before = place - 1
+    while before >= 0 and not characters[before].strip():
+        before -= 1
+    if characters[place] in CLOSING:
+        characters[before + 1 : place] = [""] * (place - before - 1)
+    elif before >= 0 and characters[before].isalnum() and not any(characters[before + 1 : place]):
+        characters[before] += " "
 
 
 def _spans(text: str, split: Split) -> Iterator[Span]:

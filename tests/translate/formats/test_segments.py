@@ -100,6 +100,29 @@ def test_punctuation_of_objects_is_hidden():
     assert Segmentation([Segment(["See ", "."], [Gap.OBJECT])], split).lines == ["See."]
 
 
+OBJECTS = [
+    (["Run: ", "."], ["Run:"], ["RUN: ", "."]),
+    (["Values: ", " / ", "!"], ["Values:"], ["VALUES: ", " / ", "!"]),
+    (["See ", " - ", "?"], ["See?"], ["SEE ", " - ", "?"]),
+    (["It is a ", " \u2013 ", " \u2013 which works. And \"", "\"."], ["It is a which works.", "And."],
+     ["IT IS A ", " \u2013 ", " \u2013 WHICH WORKS. AND \"", "\"."]),
+    (["", ". Now: ", ". Then ", ", go."], ["Now:", "Then go."], ["", ". NOW: ", ". THEN ", ", GO."]),
+    (["Click", "here ", " (now)."], ["Click here (now)."], ["CLICK", "HERE ", " (NOW)."]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("pieces", "shown", "wanted"), OBJECTS)
+def test_punctuation_stays_on_its_side_of_an_object(pieces, shown, wanted):
+    found = Segmentation([Segment(pieces, [Gap.OBJECT] * (len(pieces) - 1))], split)
+    assert found.lines == shown
+    assert found.restore([line.upper() for line in shown]) == [wanted]
+
+
+def test_punctuation_of_objects_inside_tags():
+    found = Segmentation([Segment(["Yes: ", "", "", "."], [Gap.OPEN, Gap.OBJECT, Gap.CLOSE])], split)
+    assert found.lines == ["Yes:"] and found.restore(["JA:"]) == [["JA: ", "", "", "."]]
+
+
 def split(text):
     return re.findall(r"[^.]*\.\s*|[^.]+", text)
 
