@@ -109,7 +109,9 @@ def _add_files(group: argparse._ArgumentGroup) -> None:
 def _add_formats(group: argparse._ArgumentGroup) -> None:
     endings = ", ".join(f"{' '.join(FORMATS[n].endings)}: {n}" for n in FORMATS.names() if FORMATS[n].endings)
     group.add_argument(
-        "--format", choices=FORMATS.names(), help=f"format of all files (default: by ending, {endings}; others: text)"
+        "--format",
+        choices=FORMATS.names(),
+        help=f"format of all files (default: by ending, {endings}; none, .txt or a language: text)",
     )
     group.add_argument(
         "--split",

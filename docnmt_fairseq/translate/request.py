@@ -10,7 +10,7 @@ from typing import ContextManager, Iterator, List, Sequence, Set, Tuple
 from docnmt_fairseq.corpus.files import packing_of, unpacked_name
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.files import file_lock, folder_lock, is_stream
-from docnmt_fairseq.translate.formats import PLAIN, RUNNING, Reading, format_of
+from docnmt_fairseq.translate.formats import RUNNING, Reading, format_of, named_format
 
 STANDARD = Path("-")  # standard input
 EVERY = "*"  # pattern that matches all files of a folder
@@ -139,11 +139,8 @@ class Request:
             if target.is_dir():
                 raise InputError(f"--output {target}: is a folder; give a file")
             targets.add(target)
-            own, by_ending, by_target = (
-                format_of(path.name, name, self.reading).name
-                for path, name in ((source, self.format), (source, ""), (target, ""))
-            )
-            if by_target not in (PLAIN, RUNNING, own, by_ending):
+            own, by_target = format_of(source.name, self.format, self.reading).name, named_format(target.name)
+            if by_target not in (None, own, named_format(source.name)):
                 raise InputError(
                     f"--output {target}: has the ending of {by_target}, but {source} is {own}, and formats are not "
                     "converted; choose another name"

@@ -60,6 +60,7 @@ def test_invalid_json(server, body, status, part):
         ("POST", "/v1/translate?contxt=none", {}, 422, "contxt"),
         ("POST", "/v1/translate?context=none", {"Content_Type": "application/json"}, 422, "fields"),
         ("POST", "/v1/files?format=none", {}, 422, "--format none"),
+        ("POST", "/v1/files?name=a.json5", {}, 422, "format=text"),
         ("POST", "/v1/files?name=a.html", {"Content_Type": "multipart/form-data; boundary=x"}, 415, "forms"),
         ("POST", "/v1/inspect", {}, 415, "application/json"),
     ],

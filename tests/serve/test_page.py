@@ -135,6 +135,13 @@ def test_files(page, server, tmp_path):
     soon(lambda: (page.downloads / "page.html").exists())
     content = (page.downloads / "page.html").read_text()
     assert content.startswith("<p>") and content.count("<") == 12
+    (tmp_path / "film.sbv").write_text("a b\n")
+    page.type("#file", str(tmp_path / "film.sbv"))
+    page.wait("/not known/.test(document.querySelector('#status.error').textContent)")
+    page.run("document.querySelector('#format').value = 'text'")
+    page.type("#file", str(tmp_path / "film.sbv"))
+    page.wait("document.querySelector('#result a[download]').textContent === 'film.sbv'")
+    page.run("document.querySelector('#format').value = ''")
     (tmp_path / "text.txt").write_text("a b c here.")
     page.type("#file", str(tmp_path / "text.txt"))
     page.wait("document.querySelector('#text').value === 'a b c here.' && document.querySelector('.sentence')")

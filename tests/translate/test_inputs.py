@@ -8,6 +8,7 @@ import pytest
 
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.translate import translate_files as module
+from docnmt_fairseq.translate.formats import Reading, format_of
 from docnmt_fairseq.translate.inputs import check_line_input, input_files
 from docnmt_fairseq.translate.request import STANDARD, Request, Shard
 from docnmt_fairseq.translate.translate_files import translate_files
@@ -148,3 +149,23 @@ def test_shards_of_a_folder_translate_different_files(folder):
     for number in (3, 1, 2):
         translate([folder / "in"], folder / "out", shard=Shard(number, 3))
     assert translated(folder / "out") == translated(folder / "whole")
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["a.tex", "a.csv", "a.yml", "A.RST", "a.ts", "a.resx", "a.sdlxliff", "a.pdf.gz", "a.tmx", "a.pptx", "b.en.odt"],
+)
+def test_unknown_endings_are_refused(tmp_path, name):
+    source, output = tmp_path / name, tmp_path / "out"
+    source.write_text("one\n")
+    with pytest.raises(InputError, match=f"^{name}: format not known .*[.]srt.*--format text"):
+        files_of([source], output)
+    (file,) = files_of([source], tmp_path / "out.xyz", format="text", force=True) if "gz" not in name else [None]
+    assert file is None or file.format.name == "text"
+
+
+@pytest.mark.parametrize(
+    "name", ["a", "a.txt", "a.pt_BR", "a.zh-Hans", "a.deu", "talk.2", "a.en.shard-1-of-2", "Chapter 1. A name", "a.src"]
+)
+def test_text_by_its_ending(name):
+    assert format_of(name, "", Reading(lambda: ("eng", "deu"))).name == "text"

@@ -2,8 +2,8 @@
 // Sends a text, shows its sentences and translations as they arrive, then the viewer.
 (() => {
   const find = (id) => document.getElementById(id);
-  const [form, text, go, stop, alone, status, result, file] =
-    ["form", "text", "go", "stop", "alone", "status", "result", "file"].map(find);
+  const [form, text, go, stop, alone, status, result, file, format] =
+    ["form", "text", "go", "stop", "alone", "status", "result", "file", "format"].map(find);
   let running = null; // AbortController of the running request
   let shown = { request: null, translations: [], without: null }; // request: by context
 
@@ -28,7 +28,7 @@
 
   // Requests for the translation of a text or a file.
   const asked = (path, body) => [path, { headers: { "Content-Type": "application/json" }, body: JSON.stringify({ ...body, stream: true }) }];
-  const askedOf = (taken, context) => [`v1/files?${new URLSearchParams({ name: taken.name, context, stream: true })}`, { body: taken }];
+  const askedOf = (taken, context) => [`v1/files?${new URLSearchParams({ name: taken.name, format: format.value, context, stream: true })}`, { body: taken }];
 
   // Objects of a response, one per line.
   const objects = async function* ([path, request], signal) {
@@ -192,7 +192,7 @@
   const take = async (taken) => {
     if (!taken) return;
     const ending = taken.name.toLowerCase();
-    if (/\.(txt|text|en|src)$/.test(ending) || !ending.includes(".")) {
+    if (!format.value && (/\.(txt|text|en|src)$/.test(ending) || !ending.includes("."))) {
       text.value = await taken.text();
       form.requestSubmit();
     } else {
@@ -213,6 +213,7 @@
 
   fetch("v1/model").then((response) => response.json()).then((model) => {
     const facts = Object.entries({ ...model.properties, beam: model.beam });
+    format.append(...model.formats.map((name) => element("option", { value: name }, name)));
     find("facts").append(...facts.map(([name, value]) => element("div", {}, element("dt", {}, name), element("dd", {}, String(value)))));
   });
 })();

@@ -1,11 +1,15 @@
-"""SubRip (.srt) and WebVTT (.vtt) subtitles: cues keep their times and markup; sentences may span several cues."""
+"""Subtitles with times: cues keep their times and markup; sentences may span several cues of a speaker.
+
+A line that starts with a dash, a name and a colon, a bracket or a note starts a turn of another speaker: no sentence
+continues over it.
+"""
 
 import html
-import logging
 import re
 from abc import abstractmethod
-from dataclasses import dataclass
-from typing import ClassVar, Iterator, List, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import ClassVar, Iterator, List, Sequence, Tuple
 
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.translate.formats.base import Parsed, Pieces, WholeFile, decode, register
@@ -13,28 +17,37 @@ from docnmt_fairseq.translate.formats.inline import Mark, Marked, marks_in
 from docnmt_fairseq.translate.formats.markup_projection import Gap
 
 LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
+LINE_END = re.compile(r"(?:\r\n|\r|\n)(?:[^\S\r\n]*(?:\r\n|\r|\n))*")  # with the blank lines after it
 ARROW = "-->"
 CLOCK = r"-?(?:\d+:)?\d+:\d+(?:[.,]\d+)?"
 TIMES = re.compile(rf"\s*(?P<start>{CLOCK})\s*{ARROW}\s*(?P<end>{CLOCK})(?=\s|$)", re.ASCII)
 PAUSE = 3.0  # seconds without a subtitle that start a paragraph
+BREAK = re.compile(r"\\[Nnh]")  # line ends and hard space of SubStation Alpha, also found in SubRip
+ENTITY = re.compile(r"&#?\w+;")
+BLOCK = re.compile(r"(?:NOTE|STYLE|REGION)(?=\s|$)")  # of WebVTT
 
-logger = logging.getLogger(__name__)
+DASH = "-\u2010\u2011\u2013\u2014"
+TURN = re.compile(rf"[{DASH}](?![{DASH}\d])|>>|\[|[\u266a\u266b]|#\s|\([^()]*\)$|<v[\s.>]")
+NAME = re.compile(r"(\S[^:\uff1a]{0,40})(?::(?=\s|$)|\uff1a)")
+ENDS_TURN = re.compile(r"\[[^][]*\]$|\([^()]*\)$|.*[\u266a\u266b]$")
 
 
 @dataclass(frozen=True)
 class Cue:
-    """Subtitle: range of its text lines in the file, and its times in seconds."""
+    """Subtitle: span of its text in the file, and its times in seconds."""
 
     first: int
     end: int
     start_time: float
     end_time: float
+    is_turn: bool = False  # starts a sentence
 
 
 class Subtitles(WholeFile):
-    """Base class of formats with times in lines ``START --> END``."""
+    """Base class of subtitle formats."""
 
     objects: ClassVar["re.Pattern[str]"]  # markup in addition to tags
+    breaks: ClassVar["re.Pattern[str]"] = BREAK  # markup between words
 
     def plain(self, raw: str) -> str:
         """Converts raw to readable text."""
@@ -44,113 +57,163 @@ class Subtitles(WholeFile):
         """Converts readable to raw text."""
         return text
 
-    def parse(self, content: bytes, name: str) -> Parsed:
-        lines = LINE.findall(decode(content, name))
-        cues = list(_cues(lines, name))
-        self.check(lines, cues, name)
-        runs = list(_runs(cues))
-        marked = [self._marked(run, lines) for run in runs]
-        ends = [0, *(run[-1].end for run in runs)]
-        before = ["".join(lines[end : run[0].first]) for end, run in zip(ends, runs)]
-        after = "".join(lines[ends[-1] :])
-
-        def render(pieces: List[Pieces]) -> bytes:
-            texts = (between + own.render(new) for between, own, new in zip(before, marked, pieces))
-            return ("".join(texts) + after).encode()
-
-        return Parsed([own.segment() for own in marked], render)
-
     @abstractmethod
-    def check(self, lines: Sequence[str], cues: Sequence[Cue], name: str) -> None:
-        """Checks the lines outside of cues.
+    def cues(self, text: str, name: str) -> Iterator[Cue]:
+        """Yields the cues of a file.
 
         Raises:
             InputError: the file is not of this format.
         """
 
-    def _marked(self, run: Sequence[Cue], lines: Sequence[str]) -> Marked:
-        """Returns the text of consecutive cues; the lines in between are markup."""
-        marks: List[Mark] = []
-        place = 0  # in the text
-        for cue, following in zip(run, [*(cue.first for cue in run[1:]), run[-1].end]):
-            end = 0  # length of the last line end
-            for number, line in enumerate(lines[cue.first : cue.end]):
-                if number:
-                    marks.append((place, place, Gap.LINE))
-                text = line.rstrip("\r\n")
-                marks += [(place + start, place + stop, gap) for start, stop, gap in marks_in(text, self.objects)]
-                place, end = place + len(line), len(line) - len(text)
-            start = place - end
-            place += sum(map(len, lines[cue.end : following]))
-            marks.append((start, place, Gap.PART))
-        return Marked("".join(lines[run[0].first : run[-1].end]), marks, self.plain, self.escape)
+    def parse(self, content: bytes, name: str) -> Parsed:
+        text = decode(content, name)
+        runs = list(_runs([turn for cue in self.cues(text, name) for turn in self._turns(text, cue)]))
+        marked = [self._marked(text, run) for _, run in runs]
+        ends = [0, *(run[-1].end for _, run in runs)]
+        before = [text[end : run[0].first] for end, (_, run) in zip(ends, runs)]
+
+        def render(pieces: List[Pieces]) -> bytes:
+            texts = (between + own.render(new) for between, own, new in zip(before, marked, pieces))
+            return ("".join(texts) + text[ends[-1] :]).encode()
+
+        segments = [own.segment(new_paragraph) for own, (new_paragraph, _) in zip(marked, runs)]
+        return Parsed(segments, render)
+
+    def _turns(self, text: str, cue: Cue) -> Iterator[Cue]:
+        """Yields the parts of a cue that start a sentence."""
+        ends = [*LINE_END.finditer(text, cue.first, cue.end), *self.breaks.finditer(text, cue.first, cue.end)]
+        starts = [cue.first, *sorted(found.end() for found in ends)]
+        first, previous, is_turn = cue.first, "", cue.is_turn
+        for start, following in pairwise([*starts, cue.end]):
+            line = self.breaks.sub("", text[start:following]).strip()
+            shown = self._readable(line)
+            if line.startswith("<v") or _starts_turn(shown, previous):
+                if start > first:
+                    yield replace(cue, first=first, end=start, is_turn=is_turn)
+                first, is_turn = start, True
+            previous = shown or previous
+        yield replace(cue, first=first, is_turn=is_turn)
+
+    def _readable(self, raw: str) -> str:
+        """Returns a line without markup."""
+        found, behind = "", 0
+        for start, end, _ in sorted(marks_in(raw, self.objects)):
+            found, behind = found + raw[behind : max(start, behind)], max(end, behind)
+        return self.plain(found + raw[behind:]).strip()
+
+    def _marked(self, text: str, run: Sequence[Cue]) -> Marked:
+        """Returns the text of consecutive cues; what is in between is markup."""
+        origin, marks = run[0].first, [(cue.end, after.first, Gap.PART) for cue, after in pairwise(run)]
+        for cue in run:
+            raw = text[cue.first : cue.end]
+            own: List[Mark] = [(found.end(), found.end(), Gap.LINE) for found in LINE_END.finditer(raw)]
+            own += [(*found.span(), Gap.PART) for found in self.breaks.finditer(raw)]
+            marks += [(cue.first + a, cue.first + b, gap) for a, b, gap in own + marks_in(raw, self.objects)]
+        shifted = [(start - origin, end - origin, gap) for start, end, gap in marks]
+        return Marked(text[origin : run[-1].end], shifted, self.plain, self.escape)
 
 
-def _cues(lines: Sequence[str], name: str) -> Iterator[Cue]:
-    number = 0
-    while number < len(lines):
-        times = TIMES.match(lines[number])
-        number += 1
-        if times is None:
-            if ARROW in lines[number - 1]:
-                shown = lines[number - 1].strip()[:60]
-                raise InputError.at(name, number, f"{shown!r}: not the times of a subtitle; correct or remove the line")
-            continue
-        first = number
-        while number < len(lines) and lines[number].strip() and ARROW not in lines[number]:
-            number += 1
-        end = number
-        if number < len(lines) and lines[number].strip():  # the next cue follows without an empty line
-            end -= int(end > first and lines[end - 1].strip().isdecimal())
-        yield Cue(first, end, _seconds(times["start"]), _seconds(times["end"]))
+def _starts_turn(line: str, previous: str) -> bool:
+    """Returns whether a line starts a turn; ``previous`` is the line before it in the cue."""
+    if not line:
+        return False
+    if TURN.match(line) or ENDS_TURN.match(previous):
+        return True
+    name = NAME.match(line)  # JOHN: or Old man 2:
+    return name is not None and name[1][0].isalpha() and not any(word[0].islower() for word in name[1].split())
 
 
-def _seconds(clock: str) -> float:
-    seconds = 0.0
-    for part in clock.lstrip("-").replace(",", ".").split(":"):
-        seconds = 60 * seconds + float(part)
-    return -seconds if clock.startswith("-") else seconds
-
-
-def _runs(cues: Sequence[Cue]) -> Iterator[List[Cue]]:
-    """Yields consecutive cues between pauses."""
+def _runs(cues: Sequence[Cue]) -> Iterator[Tuple[bool, List[Cue]]]:
+    """Yields consecutive cues without pauses and turns, and whether they start a paragraph."""
     run: List[Cue] = []
+    new_paragraph = True
     for cue in cues:
-        if run and cue.start_time - run[-1].end_time >= PAUSE:
-            yield run
-            run = []
+        pause = bool(run) and cue.start_time - run[-1].end_time >= PAUSE
+        if run and (pause or cue.is_turn):
+            yield new_paragraph, run
+            run, new_paragraph = [], pause
         run.append(cue)
     if run:
-        yield run
+        yield new_paragraph, run
+
+
+def seconds(clock: str) -> float:
+    """Returns the seconds of a time such as ``01:02:03,5``."""
+    total = 0.0
+    for part in clock.lstrip("-").replace(",", ".").split(":"):
+        total = 60 * total + float(part)
+    return -total if clock.startswith("-") else total
+
+
+class TimedLines(Subtitles):
+    """Base class of formats with times in lines ``START --> END``; a cue ends where the next one starts."""
+
+    def cues(self, text: str, name: str) -> Iterator[Cue]:
+        lines = LINE.findall(text)
+        self.check(lines, name)
+        heads = [number for number, line in enumerate(lines) if ARROW in line]
+        starts = [0]
+        for line in lines:
+            starts.append(starts[-1] + len(line))
+        for head, following in pairwise([*heads, len(lines)]):
+            times = TIMES.match(lines[head])
+            if times is None:
+                shown = lines[head].strip()[:60]
+                raise InputError.at(
+                    name, head + 1, f"{shown!r}: not the times of a subtitle; correct or remove the line"
+                )
+            first, end = head + 1, following
+            if following < len(lines) and end > first and self.is_identifier(lines, end - 1):
+                end -= 1
+            end = next((number for number in range(first, end) if self.ends_cue(lines, number)), end)
+            while first < end and not lines[first].strip():
+                first += 1
+            while first < end and not lines[end - 1].strip():
+                end -= 1
+            last = starts[end] - (len(lines[end - 1]) - len(lines[end - 1].rstrip("\r\n")) if first < end else 0)
+            yield Cue(starts[first], last, seconds(times["start"]), seconds(times["end"]))
+
+    @abstractmethod
+    def check(self, lines: Sequence[str], name: str) -> None:
+        """Checks that the file is of this format.
+
+        Raises:
+            InputError: it is not.
+        """
+
+    @abstractmethod
+    def is_identifier(self, lines: Sequence[str], number: int) -> bool:
+        """Returns whether a line before times is the identifier of their cue."""
+
+    def ends_cue(self, lines: Sequence[str], number: int) -> bool:
+        """Returns whether a line starts something else than text."""
+        return False
 
 
 @register("srt")
-class SubRip(Subtitles):
-    """SubRip: numbered subtitles."""
+class SubRip(TimedLines):
+    """SubRip: numbered subtitles. Text after an empty line is part of its subtitle."""
 
     help = "SubRip subtitles; sentences may span several, which keep their times"
     endings = (".srt",)
-    objects = re.compile(r"\{\\[^{}]*\}")  # {\an8} and the like
+    objects = re.compile(r"\{\\[^{}]*\}|\{[A-Za-z]:[^{}]*\}")  # {\an8}, {y:i} and the like
+
+    def plain(self, raw: str) -> str:
+        return ENTITY.sub(lambda entity: html.unescape(entity[0]), raw)
 
     def escape(self, text: str) -> str:
         return text.replace(ARROW, "->")  # an arrow would be read as times
 
-    def check(self, lines: Sequence[str], cues: Sequence[Cue], name: str) -> None:
-        """Warns of text after an empty line, which ends a subtitle."""
-        if not cues and any(line.strip() for line in lines):
+    def check(self, lines: Sequence[str], name: str) -> None:
+        if not any(ARROW in line for line in lines) and any(line.strip() for line in lines):
             raise InputError(f"{name}: contains no subtitle, such as a line 00:00:01,000 --> 00:00:02,000")
-        ends = [*(cue.first - 1 for cue in cues[1:]), len(lines)]
-        behind = (number for cue, end in zip(cues, ends) for number in range(cue.end, end))
-        found = [number + 1 for number in behind if any(map(str.isalpha, lines[number]))]
-        if found:
-            logger.warning(
-                f"{name}:{found[0]}: text after an empty line in a subtitle is not translated; remove the empty line "
-                f"({len(found):,} lines of such text)"
-            )
+
+    def is_identifier(self, lines: Sequence[str], number: int) -> bool:
+        return lines[number].strip().isdecimal()
 
 
 @register("vtt")
-class WebVTT(Subtitles):
+class WebVTT(TimedLines):
     """WebVTT: subtitles with settings, notes and styles."""
 
     help = "WebVTT subtitles; like srt, with settings, notes and styles"
@@ -163,6 +226,12 @@ class WebVTT(Subtitles):
     def escape(self, text: str) -> str:
         return html.escape(text, quote=False)
 
-    def check(self, lines: Sequence[str], cues: Sequence[Cue], name: str) -> None:
+    def check(self, lines: Sequence[str], name: str) -> None:
         if lines and not lines[0].startswith("WEBVTT"):
             raise InputError.at(name, 1, "a WebVTT file starts with WEBVTT")
+
+    def is_identifier(self, lines: Sequence[str], number: int) -> bool:
+        return bool(lines[number].strip()) and not lines[number - 1].strip("\r\n")
+
+    def ends_cue(self, lines: Sequence[str], number: int) -> bool:
+        return BLOCK.match(lines[number]) is not None and not lines[number - 1].strip("\r\n")

@@ -109,16 +109,84 @@ def test_random_cues(cues, way):
     assert len(events) == len(cues)
 
 
-def test_text_after_an_empty_line_is_reported(caplog):
+def test_text_after_an_empty_line_belongs_to_its_cue(caplog):
     times = "00:00:01,000 --> 00:00:02,000\n"
-    text = f"1\n{times}One\n\nlost\n\n2\n{times}Two\n\n\n3\n{times}\nlost, too\n\n42\n"
+    text = f"1\n{times}\nOne.\n \nis here\n\n2\n{times}\n\nTwo.\n\n\n3\n{times}\n"
     found, (lines,) = through("srt", text)
-    assert lines == ["One Two"] and b"lost\n" in found
-    (message,) = caplog.messages
-    assert message.startswith("x.srt:5: ") and "2 lines" in message
-    for name, whole in (("srt", SRT), ("vtt", VTT)):
-        through(name, whole)
-    assert len(caplog.messages) == 1
+    assert lines == ["One.", "is here Two."] and not caplog.messages
+    wanted = text.replace("One", "ONE").replace("is here", "IS HERE").replace("Two", "TWO")
+    assert found.decode() == wanted
+    times = times.replace(",", ".")
+    text = f"WEBVTT\n\n{times} \nOne.\n\nNOTE a note\n\nan id\n{times}\nTwo.\n"
+    assert through("vtt", text)[0].decode() == text.replace("One", "ONE").replace("Two", "TWO")
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        ("- Where is it\n- In here", ["- Where is it", "- In here"]),
+        ("\u2013 Where is it\n<i>\u2014In here</i>", ["\u2013 Where is it", "\u2014In here"]),
+        ("OLD MAN 2: Open it\nMary: Not now", ["OLD MAN 2: Open it", "Mary: Not now"]),
+        (">> Open it\n>> Not now", [">> Open it", ">> Not now"]),
+        ("[DOOR OPENS]\nwho is it", ["[DOOR OPENS]", "who is it"]),
+        ("(sighs)\nwho is it", ["(sighs)", "who is it"]),
+        ("\u266a I love you \u266a\nwho is it", ["\u266a I love you \u266a", "who is it"]),
+        ("- Where is\\N- In here", ["- Where is", "- In here"]),
+        ("it is there\n-5 at night", ["it is there -5 at night"]),
+        ("there is one thing\nyou know: me", ["there is one thing you know: me"]),
+    ],
+)
+def test_turns_of_speakers_end_sentences(text, lines):
+    file = f"1\n00:00:01,000 --> 00:00:02,000\n{text}\n"
+    assert through("srt", file)[1] == [lines]
+    assert through("srt", file, WAYS["same"])[0].decode() == file
+
+
+def test_voices_of_webvtt_are_turns():
+    text = "WEBVTT\n\n00:01.000 --> 00:02.000\n<v Mary>Where is it\n<v.loud John>In here\n"
+    assert through("vtt", text)[1] == [["Where is it", "In here"]]
+
+
+def test_codes_of_subrip():
+    text = "1\n00:00:01,000 --> 00:00:02,000\n{y:i}The big\\Nhouse&nbsp;of Q&amp;A\\hand R&D.\n"
+    found, (lines,) = through("srt", text)
+    assert lines == ["The big house of Q&A and R&D."]
+    assert found.decode().splitlines()[2] == "{y:i}THE BIG\\NHOUSE OF Q&A\\hAND R&D."
+
+
+ASS = """\ufeff[Script Info]
+Title: This stays
+
+[V4+ Styles]
+Format: Name, Fontname
+Style: Default,Arial
+
+[Events]
+Format: Layer, Start, End, Style, Name, MarginL, MarginR, MarginV, Effect, Text
+Comment: 0,0:00:00.00,0:00:01.00,Default,,0,0,0,,Not shown
+Dialogue: 0,0:00:01.00,0:00:02.50,Default,,0,0,0,,{\\an8\\i1}The big, old\\Nhouse
+Dialogue: 0,0:00:02.60,0:00:04.00,Default,,0,0,0,,is{\\i0} here.
+Dialogue: 0,0:00:02.60,0:00:04.00,Sign,,0,0,0,,{\\p1}m 0 0 l 9 9{\\p0}Exit
+Dialogue: 0,0:00:09.00,0:00:10.00,Default,Mary,0,0,0,,- Where\\N- There
+
+[Fonts]
+"""
+
+
+@pytest.mark.parametrize("way", sorted(WAYS))
+def test_substation_alpha(way):
+    for text in (ASS, ASS.replace("\n", "\r\n")):
+        found, (lines,) = through("ass", text, WAYS[way])
+        assert lines == ["The big, old house is here.", "Exit", "<p>", "- Where", "- There"]
+        found = found.decode()
+        kept = [re.sub(r"^(Dialogue:(?:[^,]*,){9}).*", r"\1", line) for line in found.splitlines()]
+        assert kept == [re.sub(r"^(Dialogue:(?:[^,]*,){9}).*", r"\1", line) for line in text.splitlines()]
+        assert len(pysubs2.SSAFile.from_string(found[1:], format_="ass")) == 5
+        assert re.findall(r"\{[^{}]*\}|m 0 0 l 9 9|\\N", found) == re.findall(r"\{[^{}]*\}|m 0 0 l 9 9|\\N", text)
+        if way == "upper":
+            assert "{\\an8\\i1}THE BIG, OLD\\NHOUSE" in found and ",IS{\\i0} HERE." in found
+        if way == "same":
+            assert found == text
 
 
 @pytest.mark.parametrize("text", ["", "WEBVTT\n", "WEBVTT"])
