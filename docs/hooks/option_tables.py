@@ -1,6 +1,7 @@
 """Tables of options, of what is registered and of commands, as Markdown, from the package itself.
 
-A page asks for one by a comment that is its whole line:
+A page asks for one by a comment that is its whole line. The next line, in *(…)*, is shown only where the file itself is
+read, e.g. in an editor, and says where the same is found:
 
     <!-- options: MODULE.CLASS -->        all options of a dataclass
     <!-- own options: MODULE.CLASS -->    those that it declares itself
@@ -18,7 +19,10 @@ from typing import Any, Callable, Dict, Iterable, List, Tuple, get_args
 from docnmt_fairseq.options import allowed_names, default_of, flag_of
 from docnmt_fairseq.registry import Registry
 
-DIRECTIVE = re.compile(r"^<!-- (options|own options|options of|names|command): (\S+) -->$", re.MULTILINE)
+DIRECTIVE = re.compile(
+    r"^<!-- (options|own options|options of|names|command): (\S+) -->(?:\n\*\(.*\)\*)?$", re.MULTILINE
+)
+CODE = re.compile(r"(`[^`]*`)")
 ROLE = re.compile(r":\w+:`~?(?:[\w.]*\.)?([\w]+)`")
 
 
@@ -160,10 +164,15 @@ def wide(formatter: type) -> Callable[..., None]:
 
 
 def table(header: List[str], rows: List[List[str]]) -> str:
-    """A Markdown table; bars inside its cells are text."""
+    """A Markdown table; bars and tags inside its cells are text."""
     lines = [header, ["---"] * len(header), *rows]
-    cells = ([cell.replace("|", "\\|").replace("\n", " ") for cell in line] for line in lines)
-    return "\n".join(f"| {' | '.join(line)} |" for line in cells)
+    return "\n".join(f"| {' | '.join(map(as_cell, line))} |" for line in lines)
+
+
+def as_cell(text: str) -> str:
+    """Text of a cell; ``<p>`` outside of code would be a tag."""
+    parts = CODE.split(text.replace("|", "\\|").replace("\n", " "))  # every second part is code
+    return "".join(part if number % 2 else part.replace("<", "&lt;") for number, part in enumerate(parts))
 
 
 MAKERS: Dict[str, Callable[[str], str]] = {

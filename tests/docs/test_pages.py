@@ -155,6 +155,22 @@ def test_the_page_of_options_is_complete():
     assert len(told) > 90 and set(told) == wanted | own
 
 
+def test_tables_have_a_pointer_in_the_file():
+    from option_tables import DIRECTIVE, filled
+
+    found = [asked for page in PAGES for asked in DIRECTIVE.finditer(page.read_text(encoding="utf-8"))]
+    assert len(found) > 30
+    for asked in found:
+        assert "*(" in asked[0], f"{asked[0]}: nothing is shown in the file"
+        assert "*(" not in filled(asked[0])
+
+
+def test_tags_in_cells_are_text():
+    from option_tables import as_cell
+
+    assert as_cell("<p>, <brk> | <note> `<p>`") == "&lt;p>, &lt;brk> \\| &lt;note> `<p>`"
+
+
 def test_option_tables():
     from option_tables import filled
 
