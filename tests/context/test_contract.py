@@ -1,7 +1,7 @@
 """Contract of context mechanisms, checked for every registered one.
 
 One mechanism: ``python -m pytest tests/context -k NAME -m ""``. A mechanism of another package is registered by
-``-p PACKAGE.MODULE``, which imports its module.
+``-p PACKAGE.MODULE``, which imports its module. ``docs/extending.md`` lists what is checked.
 """
 
 import numpy as np
@@ -14,10 +14,12 @@ import docnmt_fairseq.context  # noqa: F401  (registers all)
 from docnmt_fairseq.batch.layout import OfTargets, TargetsToSentences
 from docnmt_fairseq.context.base import ADDED, CONTEXT_MECHANISMS, DECODER_MECHANISMS, TARGET_MECHANISMS
 from docnmt_fairseq.layers.capture import TOKENS, Weights, capture, observer
+from docnmt_fairseq.models.base import accumulate_in_fp32
 from docnmt_fairseq.models.encoder_outputs import PreviousTargets
-from tests.support.comparison import PRECISIONS, run
+from tests.support.comparison import PRECISIONS, run, stirred
 from tests.support.documents import layouts, make_layout
 from tests.support.mechanisms import build_mechanism
+from tests.support.summed import Narrowed, Summed
 
 WIDTH, SOURCE_WIDTH = 8, 6
 EXACT = {"atol": 1e-12, "rtol": 1e-12}
@@ -123,6 +125,51 @@ def test_large_states_do_not_overflow_float16(name):
     found = run(mechanism, x, layout)
     found.float().sin().sum().backward()
     assert found.isfinite().all() and x.grad.isfinite().all()
+
+
+@every_mechanism
+def test_half_types_are_summed_in_float32(name):
+    """Also in the backward pass, e.g. of index_select: rows that are read several times need ``gather_rows``."""
+    layout, mechanism = make_layout([2, 1, 2, 3, 2, 2], [4, 2]), stirred(build(name), torch.bfloat16).train()
+    accumulate_in_fp32(mechanism)  # as the task does: nn.Embedding and nn.LayerNorm may be used
+    x = random_states(layout).bfloat16().requires_grad_()
+    with Summed() as summed:
+        found = run(mechanism, x, layout)
+        summed.backward = True
+        found.float().sin().sum().backward()
+    # of biases, which PyTorch accumulates in float32; of the few sources of a combination
+    assert summed.found <= {("sum", "backward"), ("sum", "combinations.py")}
+
+
+@every_mechanism
+def test_float64_stays_float64(name):
+    layout, mechanism = make_layout([2, 1, 2, 3, 2], [4, 1]), build(name).train()
+    x = random_states(layout).requires_grad_()
+    with Narrowed() as narrowed:
+        run(mechanism, x, layout).sin().sum().backward()
+    assert narrowed.found == set()
+
+
+@every_mechanism
+def test_tokens_without_context(name):
+    """Zeros where context is added, finite where a gate leaves them out; all others depend on their context."""
+    layout, mechanism = make_layout([2, 3, 1, 2], [1, 3]), stirred(build(name)).eval()
+    out, has_context = run(mechanism, random_states(layout), layout), mechanism.has_context(layout)
+    assert out.isfinite().all()
+    if has_context is None:
+        return
+    assert has_context.shape == (len(out),) and has_context.dtype == torch.bool and has_context.any()
+    assert (out[has_context] != 0).any(1).all()
+    if CONTEXT_MECHANISMS[name].placements[0] in ADDED:
+        assert (out[~has_context] == 0).all()
+
+
+@every_mechanism
+def test_sizes_of_the_layer(name):
+    """In the placement ``heads``, heads · head_dim is less than embed_dim."""
+    layout, head_dim = make_layout([2, 3, 1], [3]), 3 if "heads" in CONTEXT_MECHANISMS[name].placements else 6
+    mechanism = build(name, width=12, head_dim=head_dim, ffn_dim=7)
+    assert run(mechanism, random(layout.tokens.total, 12), layout).shape == (layout.tokens.total, 12)
 
 
 @every_mechanism

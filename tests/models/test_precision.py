@@ -1,14 +1,9 @@
 """Half precision: sums are accumulated in float32, and losses and gradients are close to those of float32."""
 
-import traceback
-from pathlib import Path
-
 import pytest
 import torch
 from fairseq.modules.learned_positional_embedding import LearnedPositionalEmbedding
 from torch import nn
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
 
 from docnmt_fairseq.criterions.document_label_smoothed_cross_entropy import DocumentLabelSmoothedCrossEntropy
 from docnmt_fairseq.layers.positions import LearnedPositions
@@ -18,20 +13,12 @@ from docnmt_fairseq.tasks.auxiliary_losses import with_auxiliary_losses
 from tests.support import toy
 from tests.support.architectures import ARCHITECTURES, QUICK, parameters, randomised
 from tests.support.extra_sources import with_extra_sources
+from tests.support.summed import Summed
 
 OTHERS = (
     "positions", "context-aware, gated-attention", "conditional, torch", "decoder ca-att", "tree source2token",
     "memory, parallel, document", "embeddings ca-em", "feed-forward ca-res", "sources serial dot-product", "rnn ca-rnn",
 )  # fmt: skip
-HALF = (torch.bfloat16, torch.float16)
-# Operations that sum many numbers or exponentiate.
-SUMMING = {
-    "_softmax", "_log_softmax", "_softmax_backward_data", "_log_softmax_backward_data", "logsumexp", "logaddexp",
-    "exp", "cumsum", "norm", "linalg_vector_norm", "std", "var", "sum", "mean", "dot", "mv", "addmv",
-    "embedding_dense_backward", "_embedding_bag", "native_layer_norm", "native_layer_norm_backward", "scatter_reduce",
-    "_scaled_dot_product_flash_attention_for_cpu", "_scaled_dot_product_flash_attention_for_cpu_backward",
-}  # fmt: skip
-INTO = {"index_add", "index_put", "_index_put_impl", "scatter_add"}  # add to their first argument
 # By operation, calling file and architecture (None: all).
 ALLOWED = {
     ("sum", "backward", None): "biases and what was broadcast: PyTorch accumulates in float32, see "
@@ -45,32 +32,6 @@ ALLOWED = {
 # Of float32: relative errors of the loss and of the norm of all gradients. A bfloat16 has 8 bits, a float16 11. Where
 # two sentences are nearly as relevant as each other, another one is selected: the norm tells, the loss hardly.
 TOLERANCE = {torch.bfloat16: (0.01, 0.1), torch.float16: (0.002, 0.02)}
-
-
-class Summed(TorchDispatchMode):
-    """Collects the sums in half types, as (operation, file or "backward")."""
-
-    def __init__(self):
-        super().__init__()
-        self.found, self.backward = set(), False
-
-    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
-        name = function.overloadpacket.__name__.rstrip("_")
-        if name in SUMMING:
-            half = any(x.dtype in HALF for x in tree_leaves(args) if isinstance(x, torch.Tensor))
-        else:
-            half = name in INTO and args[0].dtype in HALF
-            if half and name == "index_add":  # what comes to each place once is no sum
-                half = len(args[2].unique()) < len(args[2])
-        if half:
-            self.found.add((name, "backward" if self.backward else self.caller()))
-        return function(*args, **(kwargs or {}))
-
-    @staticmethod
-    def caller():
-        """Returns the name of the innermost file of ours, of fairseq or of PyTorch's modules."""
-        files = (Path(frame.f_code.co_filename) for frame, _ in traceback.walk_stack(None))
-        return next(file.name for file in files if {"docnmt_fairseq", "fairseq", "nn"} & set(file.parts[:-1]))
 
 
 @pytest.fixture(scope="module")
