@@ -24,6 +24,9 @@ from docnmt_fairseq.errors import InputError
 HELP = "corpora to a data-bin: read, normalise, segment into subwords, binarise"
 QUIET = ("fairseq",)  # fairseq logs missing optional packages when it is imported
 TRAINING = ["--max-tokens", "4096", "--optimizer", "adam", "--lr-scheduler", "inverse_sqrt"]
+TRAINING += ["--criterion", "document_label_smoothed_cross_entropy", "--label-smoothing", "0.1"]
+FROM_SCRATCH = ["--arch", "document_transformer_conditional_iwslt", "--context-init", "xavier"]
+FROM_SCRATCH += ["--context-top-t", "4", "--context-top-t-anneal-start", "12000", "--context-dropout", "0.1"]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -89,7 +92,7 @@ def _model_options(config: PrepareConfig) -> List[str]:
     """Returns the options of a new model, or of one that continues from an imported model."""
     imported = imported_from(config.reuse) if config.reuse else None
     if imported is None:
-        return ["--arch", "document_transformer_iwslt", *_training_options("0.0005", 20000)]
+        return [*FROM_SCRATCH, *_training_options("0.0005", 20000)]
     checkpoint = str(Path(str(config.reuse)) / CHECKPOINT)
     options = ["--arch", "document_transformer_conditional_pretrained", "--finetune-from-model", checkpoint]
     for side, positions in zip(("source", "target"), imported["positions"]):

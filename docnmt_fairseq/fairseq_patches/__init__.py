@@ -11,7 +11,7 @@ import sys
 from dataclasses import dataclass, field
 from typing import Any, Callable, Mapping, Optional, Tuple
 
-from docnmt_fairseq.fairseq_patches import checkpoints, commands, training
+from docnmt_fairseq.fairseq_patches import checkpoints, commands, startup_log, training
 
 
 @dataclass(frozen=True)
@@ -107,6 +107,10 @@ PATCHES: Tuple[Patch, ...] = (
     Patch(
         "from_pretrained(…).translate applies subwords to document boundaries and leaves out language tokens.",
         {"fairseq.hub_utils:GeneratorHubInterface.encode": commands.encode_by_task},
+    ),
+    Patch(
+        "Deprecation warnings of fairseq's own calls and repeated lines about batches bury the rest of the log.",
+        setup=startup_log.shorten,
     ),
 )
 

@@ -4,6 +4,7 @@ from typing import Any, Callable, Dict, Iterator, List, Set, Tuple
 
 from fairseq.criterions import FairseqCriterion
 from fairseq.logging import metrics
+from fairseq.logging.meters import AverageMeter
 from fairseq.models import BaseFairseqModel
 from torch import Tensor, nn
 
@@ -49,6 +50,16 @@ def auxiliary_means(logging_outputs: List[Dict[str, Any]]) -> Iterator[Tuple[str
                 yield key[len(AUXILIARY) :], total / count, count
 
 
+def drop_empty_meters() -> None:
+    """Removes figures without a value since the last line of the log, which would show None."""
+    for meters in metrics.get_active_aggregators():
+        shown = [(key, meter) for key, meter in meters.items() if not key.startswith("_")]
+        empty = {key for key, meter in shown if isinstance(meter, AverageMeter) and meter.val is None}
+        meters.priorities = [entry for entry in meters.priorities if entry[-1] not in empty]
+        for key in empty:
+            del meters[key]
+
+
 class SelectionSchedules:
     """Top-t schedules of a model.
 
@@ -65,9 +76,13 @@ class SelectionSchedules:
         return [schedule.current_top_t() for schedule in self.schedules] != self.known
 
     def log(self, layout: DocumentLayout) -> None:
-        """Logs the number of selected sentences per token, averaged over the documents of a batch."""
-        if self.schedules:
-            kept = self.schedules[0].current_top_t().of(layout.sentences.lengths)
+        """Logs the number of selected sentences per token, averaged over the documents of several sentences.
+
+        A sentence whose context is hidden is a document by itself, without a choice.
+        """
+        several = layout.sentences.lengths[layout.sentences.lengths > 1]
+        if self.schedules and len(several):
+            kept = self.schedules[0].current_top_t().of(several)
             metrics.log_scalar("kept_sentences", float(kept.mean()), weight=len(kept), priority=500, round=2)
 
     def update(self, logging_outputs: List[Dict[str, Any]]) -> None:

@@ -20,6 +20,7 @@ from fairseq.tasks import register_task
 from torch import nn
 
 from docnmt_fairseq.batch.layout import PlanKey
+from docnmt_fairseq.context.base import ContextMechanism
 from docnmt_fairseq.context.selected.base import drawn_contexts, similar_contexts
 from docnmt_fairseq.data.chunking import ChunkLimits, ContextDropout
 from docnmt_fairseq.data.dataset import DocumentDataset, Sample
@@ -127,11 +128,21 @@ class DocumentTranslationTask(DocumentsTask):
             widths = (given.width for given in self.extra_inputs(self.extra_sources))
             cfg.extra_feature_dims = [width for width in widths if width]  # saved in checkpoints
         model = super().build_model(cfg, from_checkpoint)
+        if not from_checkpoint:
+            self._report_no_context(model)
         self._read_similar_sentences(similar_contexts(model))
         self._read_training_sentences(model, getattr(cfg, "seed", self.cfg.seed))
         if takes_layout(model):  # its plans are requested later, when its device is known
             self.model, self.schedules = model, SelectionSchedules(model)
         return model
+
+    def _report_no_context(self, model: BaseFairseqModel) -> None:
+        if any(spec.of_document for spec in self.extra_sources):
+            return
+        if str(self.view("context")) == NONE:
+            logger.info("no context: --context none hides the other sentences of a document")
+        elif not any(isinstance(part, ContextMechanism) for part in model.modules()):
+            logger.info("no context: the model has no context mechanism; choose one with --context-attention or --arch")
 
     def _restore_view(self, cfg: Any) -> None:
         trained_view = {name: getattr(cfg, name, None) for name in self.view_defaults}

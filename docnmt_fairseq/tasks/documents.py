@@ -31,7 +31,7 @@ from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.fairseq_patches.training import PREEMPTION
 from docnmt_fairseq.models.base import DocumentModel, accumulate_in_fp32
 from docnmt_fairseq.options import flag_of, option
-from docnmt_fairseq.tasks.auxiliary_losses import StepResult, auxiliary_means, with_auxiliary_losses
+from docnmt_fairseq.tasks.auxiliary_losses import StepResult, auxiliary_means, drop_empty_meters, with_auxiliary_losses
 from docnmt_fairseq.tasks.dictionaries import DIGESTS, LANGUAGES, LanguageDictionary, check_trained, digest_of
 
 logger = logging.getLogger(__name__)
@@ -264,6 +264,7 @@ class DocumentsTask(TranslationTask):
         PREEMPTION.agree(logging_outputs)
         for name, mean, count in auxiliary_means(logging_outputs):
             metrics.log_scalar(name, mean, count, priority=510, round=4)
+        drop_empty_meters()
 
     def optimizer_step(self, optimizer: FairseqOptimizer, model: BaseFairseqModel, update_num: int) -> None:
         """Updates the parameters; χ-gated layers with alternating updates take turns.

@@ -105,3 +105,23 @@ def test_the_schedule_is_resumed(data_bin, tmp_path, caplog):
     for name, value in whole.items():
         torch.testing.assert_close(parts[name], value, msg=name)
     assert any(not torch.equal(never[name], value) for name, value in whole.items())
+
+
+def test_hidden_documents_do_not_count_as_documents(data_bin, tmp_path, caplog):
+    caplog.set_level("INFO")
+    options = [*DENSE, "--max-update", "4", "--log-interval", "1", "--context-dropout"]
+    toy.train(data_bin, tmp_path / "half", *options, "0.5")
+    assert len(kept(caplog.messages)) == 4 and min(kept(caplog.messages)) >= 2
+    caplog.clear()
+    toy.train(data_bin, tmp_path / "all", *options, "1")
+    assert kept(caplog.messages) == []
+
+
+def test_figures_without_values_are_not_logged(data_bin, tmp_path, caplog):
+    """There is no selected mass after annealing, and none of later sentences in an update without context."""
+    caplog.set_level("INFO")
+    options = ["--context-top-t-anneal-start", "2", "--selection-loss", "1", "--max-epoch", "4", "--log-interval", "1"]
+    toy.train(data_bin, tmp_path, *CONDITIONAL, *options, "--criterion", "document_label_smoothed_cross_entropy")
+    logged = [line for line in caplog.messages if " / " in line or "train_wall" in line]
+    assert "selected_mass" in logged[0] and "selected_mass" not in logged[-1]
+    assert not any("None" in line for line in logged)

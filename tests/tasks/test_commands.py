@@ -180,3 +180,20 @@ def test_options_that_need_padded_batches_are_refused(data_bin, tmp_path):
     with pytest.raises(Exception, match="--ignore-prefix-size"):
         criterion = ["--criterion", "label_smoothed_cross_entropy", "--ignore-prefix-size", "1"]
         toy.train(data_bin, tmp_path, *criterion, "--max-update", "1")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ("", "choose one with --context-attention"),
+        ("--context none --context-attention conditional", "--context none hides"),
+        ("--context-attention conditional", None),
+        ("--target-context-attention han", None),
+        ("--extra-sources previous:1 --attention-combination flat", None),
+    ],
+)
+def test_a_model_without_context_is_reported(data_bin, caplog, options, message):
+    caplog.set_level("INFO")
+    toy.build(data_bin, *options.split())
+    found = [line for line in caplog.messages if line.startswith("no context")]
+    assert len(found) == (message is not None) and all(message in line for line in found)
