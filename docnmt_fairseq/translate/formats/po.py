@@ -1,66 +1,172 @@
 """gettext messages (.po, .pot)."""
 
 import re
-from typing import Any, Iterator, List
+from dataclasses import dataclass
+from typing import Any, Dict, Iterator, List, Sequence, Tuple
 
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.translate.formats.base import Parsed, Pieces, WholeFile, decode, register
 from docnmt_fairseq.translate.formats.inline import Marked, marks_of_message
+from docnmt_fairseq.translate.formats.plurals import plural_rule
 
 # The header is the message of the empty string.
-HEADER = re.compile(rb'^msgid[ \t]+""[ \t]*\r?\n(msgstr[ \t]+"[^\n]*(?:\n"[^\n]*)*)', re.MULTILINE)
-CHARSET = re.compile(rb"charset=([\w.-]+)")
+HEADER = re.compile(r'^msgid[ \t]+""[ \t]*\r?\n(msgstr[ \t]+"[^\n]*(?:\n"[^\n]*)*)', re.MULTILINE)
+CHARSET = re.compile(r"charset=([\w.-]+)")
+LINE = re.compile(r"[^\n]*\n|[^\n]+")
+MESSAGE = re.compile(r'\s*msgid\s*"')
+EMPTY = re.compile(r'\s*msgid\s*""\s*$')
+BEFORE = re.compile(r"\s*(?:#(?!~)|msgctxt\b)")
+TRANSLATION = re.compile(r"\s*msgstr\b")
+AFTER = re.compile(r'\s*(?:msgid_plural\b|msgstr\b|"|$)')
 MESSAGES_PER_SENTENCE = 4
 PLURALS = re.compile(r"nplurals\s*=\s*(\d)")
 
 
+@dataclass(frozen=True)
+class Message:
+    """Message of a file.
+
+    Attributes:
+        entry: polib's entry.
+        first, start, end: its comments and text are lines from ``first``, its translation from ``start`` to ``end``.
+        texts: lines of the message and of its plural.
+    """
+
+    entry: Any
+    first: int
+    start: int
+    end: int
+    texts: List[List[Marked]]
+
+
 @register("po")
 class Gettext(WholeFile):
-    """Untranslated and fuzzy messages are translated and marked fuzzy; translated and obsolete ones stay."""
+    """Untranslated and fuzzy messages are translated and marked fuzzy; everything else stays."""
 
     help = "gettext: untranslated and fuzzy messages; translations are marked fuzzy until reviewed"
     endings = (".po", ".pot")
 
     def parse(self, content: bytes, name: str) -> Parsed:
-        charset, file = self._load(content, name)
-        entries = [entry for entry in file if not entry.obsolete and (entry.fuzzy or not entry.translated())]
-        self.reading.limits.check(len(entries), "messages", name, MESSAGES_PER_SENTENCE)
-        texts = [
-            [list(_lines(message)) for message in (entry.msgid, entry.msgid_plural) if message] for entry in entries
+        charset = self._charset(content)
+        text = decode(content, name, charset)
+        file = self._load(text, name)
+        lines = LINE.findall(text if text.endswith("\n") else f"{text}\n")
+        entries = [entry for entry in file if entry.msgid and not entry.obsolete]
+        places = list(_places(lines))
+        if len(entries) != len(places):
+            raise InputError(f"{name}: not gettext's format: a line before the text of its message")
+        messages = [
+            Message(entry, *place, [list(_lines(message)) for message in (entry.msgid, entry.msgid_plural) if message])
+            for entry, place in zip(entries, places)
+            if entry.fuzzy or not entry.translated()
         ]
+        self.reading.limits.check(len(messages), "messages", name, MESSAGES_PER_SENTENCE)
         found = re.search(PLURALS, file.metadata.get("Plural-Forms", ""))
-        forms = int(found[1]) if found else 2
+        forms = int((found or re.search(PLURALS, plural_rule(self._target())))[1])  # type: ignore[index]
         segments = [
             line.segment(new_paragraph=number == 0)
-            for messages in texts
-            for number, line in enumerate(line for message in messages for line in message)
+            for message in messages
+            for number, line in enumerate(line for text in message.texts for line in text)
         ]
 
         def render(pieces: List[Pieces]) -> bytes:
-            new = iter(pieces)
-            for entry, messages in zip(entries, texts):
-                _fill(entry, ["".join(line.render(next(new)) for line in message) for message in messages], forms)
-            text = str(file) if file.header else str(file).removeprefix("#\n")
-            return (text if text.endswith("\n") else f"{text}\n").encode(charset, "xmlcharrefreplace")
+            new, parts, behind = iter(pieces), [], 0
+            for message in messages:
+                translations = ["".join(line.render(next(new)) for line in text) for text in message.texts]
+                parts += lines[behind : message.first]
+                parts += _marked_fuzzy(lines[message.first : message.start])
+                parts += self._translation(message.entry, translations, forms, lines[message.first].endswith("\r\n"))
+                behind = message.end
+            translated = self._with_header("".join([*parts, *lines[behind:]]))
+            try:
+                return translated.encode(charset)
+            except UnicodeEncodeError:
+                return _changed(translated, CHARSET, "charset=UTF-8").encode()
 
         return Parsed(segments, render)
 
-    def _load(self, content: bytes, name: str) -> Any:
-        """Returns the character set and polib's file."""
-        library = self.needs("polib")
-        header = HEADER.search(content)
+    def _charset(self, content: bytes) -> str:
+        header = HEADER.search(content.decode("latin-1"))
         found = CHARSET.search(header[1]) if header else None
-        charset = found[1].decode() if found else "UTF-8"
-        charset = "UTF-8" if charset == "CHARSET" else charset
-        text = decode(content, name, charset)
+        return "UTF-8" if found is None or found[1] == "CHARSET" else found[1]
+
+    def _load(self, text: str, name: str) -> Any:
+        """Returns polib's file."""
         try:
-            file = library.pofile(f"{text}\n", wrapwidth=78)  # with a line end, it is not taken for a file name
+            file = self.needs("polib").pofile(f"{text}\n")  # with a line end, it is not taken for a file name
         except (OSError, ValueError, IndexError, AttributeError) as error:  # polib's errors of syntax
             raise InputError(f"{name}: not gettext's format: {_reason(error)}") from error
         if not len(file) and not file.metadata and text.strip():
             raise InputError(f"{name}: contains no gettext messages")
-        file.ordered_metadata = lambda: list(file.metadata.items())  # polib would sort them
-        return charset, file
+        return file
+
+    def _target(self) -> str:
+        return self.reading.languages()[1].replace("-", "_")
+
+    def _with_header(self, text: str) -> str:
+        """Returns a file with the values that a template leaves open."""
+        text = _changed(text, re.compile("charset=CHARSET"), "charset=UTF-8")
+        text = _changed(text, re.compile(r'(?<="Language:) *(?=\\n")'), lambda _: f" {self._target()}")
+        rule = re.compile(r'(?<="Plural-Forms:)[^"]*INTEGER[^"]*(?=\\n")')
+        return _changed(text, rule, lambda _: f" {plural_rule(self._target())}")
+
+    def _translation(self, entry: Any, translations: Sequence[str], forms: int, crlf: bool) -> Iterator[str]:
+        """Yields the lines of a translation; the first plural form is the singular, and existing forms stay."""
+        new: Dict[str, Any] = {"msgstr": translations[0]}
+        if entry.msgid_plural:
+            kept = {} if entry.fuzzy else {form: text for form, text in entry.msgstr_plural.items() if text}
+            texts = {form: translations[form > 0 or forms == 1] for form in range(forms)}
+            new = {"msgid_plural": "x", "msgstr_plural": {**texts, **kept}}
+        written = str(self.needs("polib").POEntry(msgid="x", **new))
+        for line in LINE.findall(written[written.index("\nmsgstr") + 1 :].rstrip("\n") + "\n"):
+            yield line.replace("\n", "\r\n") if crlf else line
+
+
+def _places(lines: Sequence[str]) -> Iterator[Tuple[int, int, int]]:
+    """Yields the first line of each message but the header, and the range of lines of its translation."""
+    for number, line in enumerate(lines):
+        if MESSAGE.match(line) and not (
+            EMPTY.match(line) and not "".join(lines[number + 1 : number + 2]).startswith('"')
+        ):
+            first = number
+            while first:
+                before = first - 1
+                while before and lines[before].lstrip().startswith('"'):
+                    before -= 1
+                if not BEFORE.match(lines[before]):
+                    break
+                first = before
+            start = end = number + 1
+            while end < len(lines) and AFTER.match(lines[end]):
+                end += 1
+                start = end if start == end - 1 and not TRANSLATION.match(lines[start]) else start
+            while end > start and not lines[end - 1].strip():
+                end -= 1
+            yield first, start, end
+
+
+def _marked_fuzzy(lines: Sequence[str]) -> Iterator[str]:
+    """Yields the lines before a translation with the mark, and without the previous message."""
+    marked = any(line.startswith("#,") for line in lines)
+    for line in lines:
+        if line.startswith("#|"):
+            continue
+        if line.startswith("#,"):
+            flags = [flag.strip() for flag in line[2:].split(",")]
+            yield f"#, {', '.join(['fuzzy', *(flag for flag in flags if flag != 'fuzzy')])}{line[len(line.rstrip()) :]}"
+            continue
+        if not marked and not line.startswith("#"):
+            yield f"#, fuzzy{line[len(line.rstrip()) :]}"
+            marked = True
+        yield line
+
+
+def _changed(text: str, pattern: "re.Pattern[str]", new: Any) -> str:
+    """Returns a file with a change in its header."""
+    header = HEADER.search(text)
+    if header is None:
+        return text
+    return text[: header.start(1)] + pattern.sub(new, header[1], count=1) + text[header.end(1) :]
 
 
 def _reason(error: Exception) -> str:
@@ -70,15 +176,5 @@ def _reason(error: Exception) -> str:
 
 def _lines(message: str) -> Iterator[Marked]:
     """Yields the lines of a message with their line ends."""
-    for line in re.findall(r"[^\n]*\n|[^\n]+", message):
+    for line in LINE.findall(message):
         yield Marked(line, marks_of_message(line))
-
-
-def _fill(entry: Any, translations: List[str], forms: int) -> None:
-    """Sets the translation of a message, marked fuzzy; the first plural form is the singular."""
-    if entry.msgid_plural:
-        entry.msgstr_plural = {form: translations[form > 0 or forms == 1] for form in range(forms)}
-    else:
-        entry.msgstr = translations[0]
-    entry.flags = ["fuzzy", *(flag for flag in entry.flags if flag != "fuzzy")]
-    entry.previous_msgid = entry.previous_msgid_plural = entry.previous_msgctxt = None

@@ -105,6 +105,44 @@ def test_gettext_character_sets():
     assert 'msgstr[0] "FÜR"' in found
 
 
+def test_only_translations_change():
+    text = PO.replace("#~ msgid", '#~| msgid "Old"\n#~ msgid') + "\n# The last comment\n"
+    for file in (text, text.replace("\n", "\r\n")):
+        changed = re.compile(r"^(?:#, .*|#\| .*|msgstr.*|\"FIRST.*|\"SECOND.*|\".*\\n\")\r?\n", re.MULTILINE)
+        assert changed.sub("", through("po", file)[0].decode()) == changed.sub("", file)
+        assert through("po", file)[0].decode().endswith(file[file.index("#~|") :])
+    text = 'msgid ""\nmsgstr ""\n\nmsgid "one"\n\nmsgstr ""\n#, c-format\nmsgctxt ""\n"a"\nmsgid ""\n"two"\nmsgstr ""'
+    assert through("po", text)[0].decode() == (
+        'msgid ""\nmsgstr ""\n\n#, fuzzy\nmsgid "one"\n\nmsgstr "ONE"\n'
+        '#, fuzzy, c-format\nmsgctxt ""\n"a"\nmsgid ""\n"two"\nmsgstr "TWO"\n'
+    )
+
+
+def test_existing_plural_forms_stay():
+    text = PO.replace('msgstr[0] ""', 'msgstr[0] "Eine Datei"')
+    file = polib.pofile(through("po", text)[0].decode())
+    assert file.find("One file", msgctxt="menu").msgstr_plural == {0: "Eine Datei", 1: "%d FILES", 2: "%d FILES"}
+
+
+@pytest.mark.parametrize(("target", "forms"), [("pl", 3), ("ja", 1), ("de", 2), ("pt-BR", 2), ("ar", 6)])
+def test_templates(target, forms):
+    text = (
+        'msgid ""\nmsgstr ""\n"Language: \\n"\n"Content-Type: text/plain; charset=CHARSET\\n"\n'
+        '"Plural-Forms: nplurals=INTEGER; plural=EXPRESSION;\\n"\n\nmsgid "One"\nmsgid_plural "Many"\n'
+        'msgstr[0] ""\nmsgstr[1] ""\n'
+    )
+    file = polib.pofile(through("po", text, lambda line: "\u0141", languages=lambda: ("en", target))[0].decode())
+    assert file.metadata["Language"] == target.replace("-", "_")
+    assert file.metadata["Content-Type"] == "text/plain; charset=UTF-8"
+    assert f"nplurals={forms};" in file.metadata["Plural-Forms"] and len(file[0].msgstr_plural) == forms
+
+
+def test_letters_outside_of_the_character_set():
+    text = PO.replace("UTF-8", "ASCII")
+    found = through("po", text, lambda line: "\u0141")[0].decode()
+    assert "charset=UTF-8" in found and 'msgstr[0] "\u0141"' in found
+
+
 @pytest.mark.parametrize("way", sorted(set(WAYS) - {"nothing"}))
 def test_xliff_segments(way):
     for text in (XLIFF, XLIFF2):
