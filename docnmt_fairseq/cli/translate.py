@@ -82,7 +82,7 @@ def _add_files(group: argparse._ArgumentGroup) -> None:
         type=Path,
         default=[STANDARD],
         metavar="PATH",
-        help="files, or folders with all files in them; .gz and .zst are unpacked (default: standard input)",
+        help="files, or folders with all files in them; .gz, .bz2, .xz and .zst are unpacked (default: standard input)",
     )
     group.add_argument(
         "--output", type=Path, metavar="PATH", help="file, or folder for several inputs (default: standard output)"

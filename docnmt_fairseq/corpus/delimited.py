@@ -11,6 +11,7 @@ from typing import Callable, Iterable, Iterator, List, Optional, Sequence, Tuple
 from docnmt_fairseq.boundaries import DOCUMENT, PARAGRAPH, boundary, is_boundary, levels_ended
 from docnmt_fairseq.corpus.document import Document, DocumentBuilder
 from docnmt_fairseq.corpus.files import atomic_files, read_lines
+from docnmt_fairseq.corpus.text import is_blank
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.files import PathLike
 
@@ -18,18 +19,33 @@ logger = logging.getLogger(__name__)
 
 
 def parallel_lines(paths: Sequence[PathLike]) -> Iterator[Tuple[int, Tuple[str, ...]]]:
-    """Yields line number and the line of every file.
+    """Yields line number and the line of every file; empty lines at the end of longer files are ignored.
 
     Raises:
         InputError: the files have different numbers of lines.
     """
-    for number, texts in enumerate(zip_longest(*map(read_lines, paths)), start=1):
+    for number, texts in enumerate(zip_longest(*map(_visible_lines, paths)), start=1):
+        if not any(texts) and None in texts:
+            continue
         if None in texts:
             ended = " and ".join(str(path) for path, text in zip(paths, texts) if text is None)
             longer = next(path for path, text in zip(paths, texts) if text is not None)
             message = f"{ended} ended before this line; all sides need the same number of lines"
             raise InputError.at(longer, number, message)
         yield number, texts
+
+
+def _visible_lines(path: PathLike) -> Iterator[str]:
+    """Yields the lines of a file; lines without visible characters are empty lines, with a warning."""
+    blank: List[int] = []
+    for number, line in enumerate(read_lines(path), start=1):
+        if line and is_blank(line):
+            blank.append(number)
+            line = ""
+        yield line
+    if blank:
+        first = ", ".join(map(str, blank[:5]))
+        logger.warning(f"{path}: {len(blank):,} lines without visible characters read as empty lines: {first}, …")
 
 
 def map_sentences(lines: Sequence[str], function: Callable[[List[str]], List[str]]) -> List[str]:

@@ -1,8 +1,11 @@
 """Text files: UTF-8 lines with their numbers, packed files, several outputs that appear together."""
 
+import bz2
 import gzip
 import importlib
 import io
+import logging
+import lzma
 import os
 import zlib
 from contextlib import ExitStack, contextmanager
@@ -15,13 +18,31 @@ import numpy as np
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.files import PathLike, atomic_path, atomic_paths, is_stream
 
+try:
+    from backports import zstd  # part of Python from 3.14 on
+except ImportError:
+    zstd = None
+
 BYTE_ORDER_MARK = "\ufeff"
-PACKED = (".gz", ".zst")
-DAMAGED = (OSError, EOFError, zlib.error, BadZipFile)  # raised when a damaged file is read
+PACKED = (".gz", ".bz2", ".xz", ".zst")
+SIGNATURES = {  # first bytes of packed files
+    b"\x1f\x8b": ".gz",
+    b"BZh91AY&SY": ".bz2",
+    b"\xfd7zXZ\x00": ".xz",
+    b"\x28\xb5\x2f\xfd": ".zst",
+    b"PK\x03\x04": ".zip",
+    b"7z\xbc\xaf": ".7z",
+}
+DAMAGED = (OSError, EOFError, zlib.error, lzma.LZMAError, BadZipFile)  # raised when a damaged file is read
+DAMAGED += () if zstd is None else (zstd.ZstdError,)
+
+logger = logging.getLogger(__name__)
 
 
 def read_lines(path: PathLike, strip: Optional[str] = None) -> Iterator[str]:
-    """Yields the lines of a UTF-8 file, which may be packed (``.gz``, ``.zst``). Only a line feed ends a line.
+    """Yields the lines of a UTF-8 file, which may be packed, see :data:`PACKED`.
+
+    A line feed ends a line; in a file of one such line, a carriage return. Other carriage returns are reported.
 
     Args:
         path: file to read.
@@ -37,8 +58,15 @@ def read_lines(path: PathLike, strip: Optional[str] = None) -> Iterator[str]:
 def lines_of(stream: BinaryIO, name: PathLike, strip: Optional[str] = None) -> Iterator[str]:
     """Yields the lines of a stream like :func:`read_lines`; ``name`` appears in errors."""
     number = 0
+    reported = False
     try:
-        for number, raw in enumerate(stream, start=1):
+        for number, raw in enumerate(_raw_lines(stream, name), start=1):
+            if not reported and b"\r" in raw.rstrip():
+                reported = True
+                place = f"{name}:{number}: carriage return inside the line"
+                logger.warning(
+                    f"{place}, read as a space; if it ends lines, convert the file's line ends to line feeds"
+                )
             line = raw.decode("utf-8")
             yield (line if number > 1 else line.lstrip(BYTE_ORDER_MARK)).strip(strip)
     except UnicodeDecodeError as error:
@@ -46,6 +74,24 @@ def lines_of(stream: BinaryIO, name: PathLike, strip: Optional[str] = None) -> I
         raise InputError.at(name, number, message) from error
     except DAMAGED as error:
         raise InputError.at(name, number + 1, f"damaged from this line on: {error}") from error
+
+
+def _raw_lines(stream: BinaryIO, name: PathLike) -> Iterator[bytes]:
+    """Yields the lines of a stream of text.
+
+    Raises:
+        InputError: the stream is a packed file.
+    """
+    first, second = stream.readline(), stream.readline()
+    for signature, ending in SIGNATURES.items():
+        if first.startswith(signature):
+            instead = f", or name it *{ending}" if ending in PACKED else f"; packed text may end in {', '.join(PACKED)}"
+            raise InputError(f"{name}: a packed file ({ending}), not text; unpack it{instead}")
+    if not second:  # one line, or lines that end with carriage returns
+        yield from first.splitlines()
+        return
+    yield from (first, second)
+    yield from stream
 
 
 def packing_of(name: PathLike) -> str:
@@ -66,20 +112,34 @@ def open_binary(path: PathLike) -> BinaryIO:
     """
     packing = packing_of(path).lower()
     try:
-        if packing == ".zst":
-            stream = pyarrow_module("pyarrow", path).input_stream(str(path), compression="zstd")
+        if packing == ".zst" and zstd is None:
+            stream = pyarrow_module("pyarrow", path, "zstd").input_stream(str(path), compression="zstd")
             return cast(BinaryIO, io.BufferedReader(stream))
-        return cast(BinaryIO, gzip.open(path)) if packing == ".gz" else open(path, "rb")
+        openers = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open, ".zst": zstd and zstd.open}
+        opener: Any = openers.get(packing, open)
+        return cast(BinaryIO, opener(path, "rb"))
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from error
 
 
-def pyarrow_module(name: str, reason: object) -> Any:
-    """Imports a module of PyArrow, an optional dependency; ``reason`` is the file that needs it."""
+def existing_file(path: PathLike) -> Path:
+    """Returns a file, or its packed form if only that exists."""
+    candidates = [Path(path), *(Path(f"{path}{ending}") for ending in PACKED)]
+    return next((candidate for candidate in candidates if candidate.exists()), candidates[0])
+
+
+def pyarrow_module(name: str, reason: object, extra: str = "parquet") -> Any:
+    """Imports a module of PyArrow, an optional dependency.
+
+    Args:
+        name: module.
+        reason: file that needs it.
+        extra: extra to install.
+    """
     try:
         return importlib.import_module(name)
     except ImportError as error:
-        raise InputError(f"{reason}: needs pip install 'docnmt_fairseq[parquet]'") from error
+        raise InputError(f"{reason}: needs pip install 'docnmt_fairseq[{extra}]'") from error
 
 
 def refuse_streams(*paths: PathLike) -> None:

@@ -31,6 +31,11 @@ def normalise(text: str) -> str:
     return text.strip(" ") if text.strip(NOTHING) else ""
 
 
+def is_blank(line: str) -> bool:
+    """Returns whether :func:`normalise` leaves nothing of a line."""
+    return not line.strip(NOTHING) or (not line.isprintable() and not normalise(line))
+
+
 @dataclass
 class TextCounts:
     """Counts of the documents that :func:`normalise_documents` yielded; ``words`` has one number per side."""

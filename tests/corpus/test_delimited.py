@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from docnmt_fairseq.corpus.delimited import document_lines, read_documents, write_documents
 from docnmt_fairseq.corpus.document import Document
+from docnmt_fairseq.corpus.text import is_blank
 from docnmt_fairseq.errors import InputError
 
 
@@ -24,7 +25,7 @@ def read(paths, **options):
 
 
 sentences = st.text(st.characters(exclude_characters="\n\r", codec="utf-8"), min_size=1).filter(
-    lambda text: text == text.strip() and set(text.split()) != {"<p>"} and not text.startswith("\ufeff")
+    lambda text: text == text.strip() and set(text.split()) != {"<p>"} and not is_blank(text) and text[0] != "\ufeff"
 )
 
 
@@ -87,6 +88,31 @@ def test_only_line_feeds_end_lines(tmp_path):
     assert read(files(tmp_path, "a\u2028b\x85c\n\n")) == [[[("a\u2028b\x85c",)]]]
 
 
+@pytest.mark.parametrize("blank", ["\u200b", "\ufeff", "\xa0", "\u200e\u2060", "\xad", "\ufeff \u200c"])
+def test_lines_without_visible_characters_end_documents(tmp_path, caplog, blank):
+    source, target = f"a\n{blank}\nb\n\nc\n{blank}\n", f"A\n\nB\n{blank}\nC\n"
+    for empty_sides in (False, True):
+        paths = files(tmp_path, source, target)
+        assert read(paths, empty_sides=empty_sides) == [[[("a", "A")]], [[("b", "B")]], [[("c", "C")]]]
+    assert blank == "\xa0" or "corpus.en: 2 lines without visible characters read as empty lines: 2, 6" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("source", "target"), [("a\n\nb\n\n", "A\n\nB"), ("a\n\nb", "A\n\nB\n\n\n \n"), ("a\n\nb\n\n\n", "A\n\nB\n\n")]
+)
+def test_empty_lines_at_the_end_of_one_side(tmp_path, source, target):
+    assert read(files(tmp_path, source, target)) == [[[("a", "A")]], [[("b", "B")]]]
+
+
+def test_carriage_returns(tmp_path, caplog):
+    for source in ("a\rb\r\rc\r", "a\rb\r\rc\n", "a\rb\r\rc"):
+        assert read(files(tmp_path, source, "A\nB\n\nC\n")) == [[[("a", "A"), ("b", "B")]], [[("c", "C")]]]
+    assert not caplog.records
+    assert read(files(tmp_path, "a\r\nb\rc\nd\re\n\n")) == [[[("a",), ("b\rc",), ("d\re",)]]]
+    (record,) = caplog.records
+    assert "corpus.en:2: carriage return inside the line" in record.message
+
+
 def test_file_without_boundaries_is_one_document(tmp_path, caplog):
     paths = files(tmp_path, "a\nb\n")
     assert read(paths) == [[[("a",), ("b",)]]]
@@ -110,6 +136,7 @@ def test_empty_file_has_no_document(tmp_path):
         ("a\nb\nc\n", "A\n<p>\nC\n", 1, ["2: <p> here", "corpus.en"]),
         ("a\n<p>\nc\n", "A\n<p> <p>\nC\n", 1, ["2: <p> <p> here", "corpus.en"]),
         ("a\nb\n", "A\nB\nC\n", 1, ["3: ", "corpus.en ended", "number of lines"]),
+        ("a\nb\n", "A\nB\n\nC\n", 1, ["4: ", "corpus.en ended"]),
         ("a\nb\n", b"A\nB\xe9\n", 1, ["2: ", "UTF-8"]),
         ("<p>\na\n", "<p>\nA\n", 0, ["1: misplaced <p>"]),
         ("a\n<p>\n<p> <p>\nb", "a\n<p>\n<p> <p>\nb", 0, ["3: misplaced <p> <p>"]),

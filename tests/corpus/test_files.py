@@ -1,13 +1,16 @@
 """Text files: packed files, byte order marks, errors with line numbers; readers hold one document in memory."""
 
+import bz2
 import gzip
 import json
+import lzma
 import re
+import sys
 from pathlib import Path
 
 import pytest
 
-from docnmt_fairseq.corpus import readers
+from docnmt_fairseq.corpus import files, readers
 from docnmt_fairseq.corpus.files import read_lines
 from docnmt_fairseq.corpus.readers import Reading
 from docnmt_fairseq.errors import InputError
@@ -18,19 +21,49 @@ BY_DOCUMENT = Reading("en", "de", options={"document_prop": "document"})
 
 
 def test_packed_files(tmp_path):
-    pyarrow = pytest.importorskip("pyarrow")
     content = b"a\nb\n" * 100
     write(tmp_path, "x.gz", gzip.compress(content))
-    with pyarrow.output_stream(str(tmp_path / "x.zst"), compression="zstd") as stream:
-        stream.write(content)
-    for name in ("x.gz", "x.zst"):
+    write(tmp_path, "x.bz2", bz2.compress(content))
+    write(tmp_path, "x.xz", lzma.compress(content))
+    for name in ("x.gz", "x.bz2", "x.xz"):
         assert list(read_lines(tmp_path / name)) == ["a", "b"] * 100
         (tmp_path / name).write_bytes((tmp_path / name).read_bytes()[:-5])
         with pytest.raises(InputError, match=name):
             list(read_lines(tmp_path / name))
 
 
-@pytest.mark.parametrize(("content", "line"), [(b"a\n\xff\n", ":2: not UTF-8"), (None, "cannot be read")])
+@pytest.mark.parametrize("library", ["backports.zstd", "pyarrow", None])
+def test_zst(tmp_path, monkeypatch, library):
+    pyarrow, path = pytest.importorskip("pyarrow"), tmp_path / "x.zst"
+    with pyarrow.output_stream(str(path), compression="zstd") as stream:
+        stream.write(b"a\nb\n" * 100)
+    monkeypatch.setattr(files, "zstd", pytest.importorskip(library) if library == "backports.zstd" else None)
+    if library is None:
+        monkeypatch.setitem(sys.modules, "pyarrow", None)
+        with pytest.raises(InputError, match=r"x\.zst: needs pip install 'docnmt_fairseq\[zstd\]'"):
+            list(read_lines(path))
+        return
+    assert list(read_lines(path)) == ["a", "b"] * 100
+    for content in (path.read_bytes()[:-5], b"a\nb\n"):
+        path.write_bytes(content)
+        with pytest.raises(InputError, match=r"x\.zst:1"):
+            list(read_lines(path))
+
+
+@pytest.mark.parametrize("ending", [".gz", ".bz2", ".xz"])
+def test_a_prefix_finds_packed_files(tmp_path, ending):
+    pack = {".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress}[ending]
+    write(tmp_path, f"c.en{ending}", pack(b"a\n\n"))
+    write(tmp_path, "c.de", "A\n\n")
+    assert read("delimited", [tmp_path / "c"])[0].paragraphs == [[("a", "A")]]
+    with pytest.raises(InputError, match=rf"x: a packed file \({ending}\), not text; .*\*{ending}"):
+        list(read_lines(write(tmp_path, "x", pack(b"a\n" * 100))))
+
+
+@pytest.mark.parametrize(
+    ("content", "line"),
+    [(b"PK\x03\x04a\n", r"a packed file \(.zip\)"), (b"a\n\xff\n", ":2: not UTF-8"), (None, "cannot be read")],
+)
 def test_bad_files(tmp_path, content, line):
     if content is not None:
         (tmp_path / "x").write_bytes(content)

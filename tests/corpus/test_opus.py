@@ -157,6 +157,22 @@ def test_bad_films(tmp_path, corpus, old, new, line):
     refused("opus-xml", corpus, f"12.xml:{line or ''}")
 
 
+@pytest.mark.parametrize("change", ["malformed", "missing", "other sentences", "damaged"])
+def test_bad_films_are_left_out_on_request(tmp_path, corpus, caplog, change):
+    films = dict(FILMS)
+    if change == "missing":
+        del films["en/2001/7/12"]
+    else:
+        films["en/2001/7/12"] = {"malformed": "<document>a & b", "other sentences": raw("a1"), "damaged": ""}[change]
+    zip_of(tmp_path, "en", False, films)
+    with caplog.at_level(logging.WARNING):
+        documents = read("opus-xml", corpus, Reading("en", "de", drop_incomplete=True))
+    assert text(documents) == [SECOND]
+    assert "de-en.xml: 1 films left out; the first: " in caplog.text
+    wrong = Reading("en", "fr", drop_incomplete=True)
+    refused("opus-xml", corpus, "aligns de with en", options=wrong)
+
+
 def test_files_of_opus_xml(tmp_path, corpus):
     refused("opus-xml", corpus[:2], "ALIGNMENT.xml[.gz] SOURCE TARGET")
     refused("opus-xml", [corpus[0], corpus[0], corpus[2]], "de-en.xml: neither a folder nor a zip file")

@@ -157,7 +157,18 @@ def test_ted_xml(tmp_path):
         ('<seg id="2">', '<seg id="3">', [":3: talk 7", "on one side only: 2, 3"]),
         ('docid="8"', 'docid="9"', ["de.xml:10", "talk 9 here", "talk 8"]),
         ('<doc docid="8"><seg id="1">x</seg></doc>', "", ["de.xml: talk 8 is missing"]),
-        ('</doc>\n<doc docid="8"><seg id="1">x</seg></doc>\n</srcset>\n</mteval>', "", ["<seg> in the file"]),
+        (
+            '</doc>\n<doc docid="8"><seg id="1">x</seg></doc>\n</srcset>\n</mteval>',
+            "",
+            ["de.xml:3: <doc", "not closed"],
+        ),
+        ("&amp; more </seg>", "", ["de.xml:8", '<seg id="2"> is in the wrong place, or its element is not closed']),
+        ("</doc>\n", "", ["de.xml:9", '<doc docid="8"> is in the wrong place']),
+        (
+            '<doc docid="8"><seg id="1">x</seg></doc>',
+            '<seg id="1">x</seg>',
+            ["de.xml:10", '<seg id="1"> is in the wrong place'],
+        ),
     ],
 )
 def test_bad_ted_xml(tmp_path, old, new, parts):
@@ -182,6 +193,51 @@ def test_ted_xml_reads_the_sgml_of_wmt(tmp_path):
     reference = SGML.replace("srcset", "refset").replace('srclang="any"', 'srclang="any" trglang="de"')
     files = [write(tmp_path, "newstest2009-src.en.sgm", SGML), write(tmp_path, "newstest2009-ref.de.sgm", reference)]
     assert text(read("ted-xml", files)) == [[[('Q&A: "R&D"',) * 2, ("1 < 2",) * 2]]]
+
+
+@pytest.mark.parametrize(
+    ("written", "expected"),
+    [
+        ("Das <unk>.", "Das <unk>."),
+        ("<Enter> oder </unk>", "<Enter> oder </unk>"),
+        ("<unk> und <UNK id=1>", "<unk> und <UNK id=1>"),
+        ("<i>Hier</i> <b><u>und</u></b> da<br/>.", "Hier und da."),
+        ("a <b und c> d", "a <b und c> d"),
+        ("&lt;unk&gt; &amp;lt; &nosuch; R&D", "<unk> &lt; &nosuch; R&D"),
+        ("ein\nSatz", "ein Satz"),
+        ("", ""),
+    ],
+)
+def test_text_of_segments_with_unescaped_signs(tmp_path, written, expected):
+    target = SGML.replace('Q&A: "R&amp;D"', written)
+    files = [write(tmp_path, "a.sgm", SGML), write(tmp_path, "b.sgm", target)]
+    assert text(read("ted-xml", files)) == [[[('Q&A: "R&D"', expected), ("1 < 2",) * 2]]]
+
+
+def test_sgml_names_in_upper_case_and_attributes_without_quotes(tmp_path):
+    upper = SGML.replace("seg", "SEG").replace("doc", "DOC").replace("id=", "ID=")
+    bare = SGML.replace('"1"', "1").replace('"2"', "2").replace('"idnes.cz/1"', "idnes.cz/1")
+    other = SGML.replace('"', "'").replace("'R&amp;D'", '"R&amp;D"').replace("docid=", "\n docid = ")
+    comment = SGML.replace("<p>", '<p> <!--\n<seg id="2">old</seg>\n-->')
+    files = [write(tmp_path, name, content) for name, content in zip("abcd", (upper, bare, other, comment))]
+    documents = [read("ted-xml", [path], Reading("en"))[0] for path in files]
+    assert text(documents) == [[[('Q&A: "R&D"',), ("1 < 2",)]]] * 4
+    assert [document.lines for document in documents] == [
+        [[(4,), (7,)]],
+        [[(4,), (7,)]],
+        [[(5,), (8,)]],
+        [[(4,), (9,)]],
+    ]
+
+
+def test_documents_without_a_reference_are_left_out_on_request(tmp_path, caplog):
+    content = WMT.replace('<ref lang="de" translator="A"><seg id="1">E</seg></ref>', "")
+    path, drop = write(tmp_path, "wmt.xml", content.replace('translator="B"><seg', 'translator="C"><seg')), True
+    options = {"reference": "A"}
+    refused("wmt-xml", [path], "no reference 'A'", "--on-empty drop", options=Reading("en", "de", options=options))
+    assert len(read("wmt-xml", [path], Reading("en", "de", drop, options))) == 1
+    assert len(read("wmt-xml", [path], Reading("en", "fr", drop))) == 0
+    assert "1 documents left out; the first" in caplog.text and "2 documents left out; the first" in caplog.text
 
 
 def test_entities_survive_an_error_before_them(tmp_path):

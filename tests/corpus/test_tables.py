@@ -29,16 +29,36 @@ def test_rows_without_text_are_skipped_if_a_column_names_the_documents(tmp_path)
 
 
 def test_empty_rows_end_documents(tmp_path):
-    table = '\t\na "b\tA "B\r\n\tonly\n\t\n\t \n"b"\tB\tmore\n'
+    table = '\t\na "b\tA "B\r\n\tonly\n\t\n\t \n\ufeff\t\u200b\n"b"\tB\n'
     documents = read("tsv", [write(tmp_path, "t.tsv.gz", gzip.compress(table.encode()))])
     assert text(documents) == [[[('a "b', 'A "B'), ("", "only")]], [[('"b"', "B")]]]
-    assert documents[1].lines == [[(6, 6)]]
+    assert documents[1].lines == [[(7, 7)]]
 
 
 def test_row_with_another_column_does_not_end_the_document(tmp_path):
     path = write(tmp_path, "t.tsv", "a\tA\t0.1\n\t\t0.9\nb\tB\t0.2\n\n\tC\t0.3\n")
     assert text(read("tsv", [path])) == [[[("a", "A"), ("", ""), ("b", "B")]], [[("", "C")]]]  # for --on-empty
     assert text(read("tsv", [path], Reading("en"))) == [[[("a",), ("",), ("b",)]], [[("",)]]]
+
+
+@pytest.mark.parametrize(
+    ("content", "header", "line"),
+    [
+        ("a\tA\nb\tb\tB\nc\tC\n", False, 2),  # a tab in the text
+        ("a\ta\tA\nb\tB\n", False, 2),
+        ("en\tde\nb\tb\tB\n", True, 2),
+        ("a\tA\t1\n\nb\tB\n", False, 3),
+        ("a\tA\nb\n", False, 2),
+    ],
+)
+def test_rows_with_another_number_of_columns(tmp_path, caplog, content, header, line):
+    path, options = write(tmp_path, "t.tsv", content), {"header": header}
+    refused(
+        "tsv", [path], f"t.tsv:{line}", "columns, but", "--on-empty drop", options=Reading("en", "de", False, options)
+    )
+    documents = read("tsv", [path], Reading("en", "de", True, options))
+    assert sum(map(len, documents)) == content.count("\n") - 1 - header - content.count("\n\n")
+    assert "1 rows left out" in caplog.text
 
 
 def test_table_without_boundaries(tmp_path, caplog):
@@ -50,7 +70,7 @@ def test_table_without_boundaries(tmp_path, caplog):
 @pytest.mark.parametrize(
     "content, columns, header, parts",
     [
-        ("a\tA\nb\n", ("1", "2"), False, ["t.tsv:2", "1 columns, expected at least 2"]),
+        ("a\nb\tB\n", ("1", "2"), False, ["t.tsv:1", "1 columns, expected at least 2"]),
         ("a\tA\t\n", ("1", "2", "3"), False, ["t.tsv:1", "document name is empty"]),
         ("a\tA\tx\nb\tB\ty\nc\tC\tx\n", ("1", "2", "3"), False, ["t.tsv:3", "document x continues"]),
         ("en\tde\na\tA\n", ("en", "fr"), True, ["t.tsv:1", "no column fr", "en, de"]),

@@ -201,5 +201,5 @@ def test_alignments_do_not_leave_their_corpus(tmp_path, name):
         return list(readers.read("opus-xml", readers.resolve("opus-xml", files, EN_DE), EN_DE))
 
     assert len(read("en/1.xml")) == 1
-    with pytest.raises(InputError, match=r"links\.xml:1: en/.* is not in .*corpus$"):
+    with pytest.raises(InputError, match=r"links\.xml:1: en/.* is not in .*corpus;"):
         read(name)

@@ -18,15 +18,20 @@ them all. Its options are fields of its ``Options``: flags of ``docnmt prepare``
         def read(self, paths): ...
 """
 
+import logging
 from abc import ABC, abstractmethod
+from contextlib import contextmanager
 from dataclasses import Field, dataclass, field, fields
 from pathlib import Path
 from typing import Any, Callable, ClassVar, Dict, Iterator, List, Mapping, Optional, Sequence, Type
 
 from docnmt_fairseq.corpus.document import Document
+from docnmt_fairseq.corpus.files import existing_file
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.options import CheckedOptions, flag_of, same_declaration
 from docnmt_fairseq.registry import Registry
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -41,19 +46,51 @@ class Reading:
     Attributes:
         source_lang: language of the first side, as in file suffixes or language attributes of the format.
         target_lang: language of the second side; None to read the source only.
-        empty_sides: pass on pairs with an empty side (to be dropped and counted) instead of refusing them.
+        drop_incomplete: leave out what lacks a side or cannot be matched, instead of refusing it; pairs with an empty
+            side are passed on, to be dropped and counted.
         options: options of formats by name.
     """
 
     source_lang: str
     target_lang: Optional[str] = None
-    empty_sides: bool = False
+    drop_incomplete: bool = False
     options: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def languages(self) -> List[str]:
         """Languages of the sides that are read."""
         return [self.source_lang] if self.target_lang is None else [self.source_lang, self.target_lang]
+
+
+class Omitted:
+    """Parts of a file that a reader leaves out with ``--on-empty drop``, reported together.
+
+    Args:
+        path: file.
+        what: parts, for messages.
+        drop: leave out parts with errors; otherwise the errors are raised.
+    """
+
+    def __init__(self, path: Path, what: str, drop: bool):
+        self.path, self.what, self.drop = path, what, drop
+        self.errors = 0
+        self.first: Optional[InputError] = None
+
+    @contextmanager
+    def catch(self) -> Iterator[None]:
+        """Context in which an :class:`InputError` concerns one part only."""
+        try:
+            yield
+        except InputError as error:
+            if not self.drop:
+                raise InputError(f"{error}; --on-empty drop leaves out such {self.what}") from error
+            self.errors += 1
+            self.first = self.first or error
+
+    def report(self) -> None:
+        """Warns of the parts that were left out."""
+        if self.errors:
+            logger.warning(f"{self.path}: {self.errors:,} {self.what} left out; the first: {self.first}")
 
 
 class Reader(ABC):
@@ -110,14 +147,15 @@ class Reader(ABC):
         return list(map(Path, arguments))
 
     def prefix_or_files(self, arguments: Sequence[str], suffixes: Optional[Sequence[str]] = None) -> List[Path]:
-        """Returns the files PREFIX.SUFFIX of a prefix, or the files themselves.
+        """Returns the files PREFIX.SUFFIX of a prefix, packed or not, or the files themselves.
 
         Args:
             arguments: prefix, or one file per side.
             suffixes: suffixes of the sides; None: the languages.
         """
         if len(arguments) == 1 and not (self.sides == 1 and Path(arguments[0]).is_file()):
-            return [Path(f"{arguments[0]}.{suffix}") for suffix in (suffixes or self.reading.languages)[: self.sides]]
+            names = (suffixes or self.reading.languages)[: self.sides]
+            return [existing_file(f"{arguments[0]}.{suffix}") for suffix in names]
         return self.exactly(self.sides, arguments)
 
 

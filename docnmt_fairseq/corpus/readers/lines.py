@@ -37,7 +37,7 @@ class DelimitedReader(Reader):
 
     def read(self, paths: Sequence[Path]) -> Iterator[Document]:
         """Yields the documents."""
-        one_document_a_line, empty_sides = self.options.one_document_a_line, self.reading.empty_sides
+        one_document_a_line, empty_sides = self.options.one_document_a_line, self.reading.drop_incomplete
         return read_documents(paths, one_document_a_line=one_document_a_line, empty_sides=empty_sides)
 
 
@@ -55,7 +55,7 @@ class WmtApeReader(Reader):
 
     def read(self, paths: Sequence[Path]) -> Iterator[Document]:
         """Yields the sentences; lines that are empty on all sides are skipped."""
-        return read_documents(paths, one_document_a_line=True, empty_sides=self.reading.empty_sides)
+        return read_documents(paths, one_document_a_line=True, empty_sides=self.reading.drop_incomplete)
 
 
 @register("d-lines")

@@ -18,8 +18,8 @@ from lxml import etree
 from docnmt_fairseq.corpus import xml
 from docnmt_fairseq.corpus.delimited import parallel_lines
 from docnmt_fairseq.corpus.document import Document, DocumentBuilder, Sentence, split_at_names
-from docnmt_fairseq.corpus.files import open_binary
-from docnmt_fairseq.corpus.readers.base import Reader, register
+from docnmt_fairseq.corpus.files import existing_file, open_binary
+from docnmt_fairseq.corpus.readers.base import Omitted, Reader, register
 from docnmt_fairseq.errors import InputError
 
 logger = logging.getLogger(__name__)
@@ -44,20 +44,25 @@ class OpusXmlReader(Reader):
         """
         alignment, *archives = paths
         counts: Counter[str] = Counter()
+        omitted = Omitted(alignment, "films", self.reading.drop_incomplete)
         with ExitStack() as stack:
             sides = [stack.enter_context(closing(Archive(path))) for path in archives]
             for group in xml.iterate_elements(alignment, "linkGrp"):
                 names = [xml.required(alignment, group, "fromDoc"), xml.required(alignment, group, "toDoc")]
                 order = _order(alignment, group, names, self.reading.languages)
-                films = []
-                for side, archive in zip(order, sides):
-                    film = archive.film(names[side])
-                    if film is None:
-                        raise InputError.at(alignment, xml.line_of(group), f"{names[side]} is not in {archive.path}")
-                    films.append(film)
-                document = _aligned_document(alignment, films, _links(alignment, group, order), counts)
+                document = None
+                with omitted.catch():
+                    films = []
+                    for side, archive in zip(order, sides):
+                        film = archive.film(names[side])
+                        if film is None:
+                            message = f"{names[side]} is not in {archive.path}"
+                            raise InputError.at(alignment, xml.line_of(group), message)
+                        films.append(film)
+                    document = _aligned_document(alignment, films, _links(alignment, group, order), counts)
                 if document is not None:
                     yield document
+        omitted.report()
         logger.info(
             f"{alignment}: {counts['documents']} documents, {counts['pairs']} pairs, {counts['joined']} of them joined "
             f"from several sentences (n-to-m); {counts['dropped']} links with an empty side dropped"
@@ -211,7 +216,7 @@ class OpusMosesReader(Reader):
     def resolve(self, arguments: Sequence[str]) -> List[Path]:
         """Returns the text of each side, then the ids."""
         if len(arguments) == 1:
-            return [Path(f"{arguments[0]}.{suffix}") for suffix in [*self.reading.languages, "ids"]]
+            return [existing_file(f"{arguments[0]}.{suffix}") for suffix in [*self.reading.languages, "ids"]]
         return self.exactly(self.sides + 1, arguments)
 
     def read(self, paths: Sequence[Path]) -> Iterator[Document]:

@@ -76,7 +76,7 @@ class RowReader(Reader):
 class JsonLinesReader(RowReader):
     """JSON lines; empty lines are skipped."""
 
-    help = "JSON lines, a document per line, see --fields; packed files may end in .gz or .zst"
+    help = "JSON lines, a document per line, see --fields; packed files may end in .gz, .bz2, .xz or .zst"
 
     def read(self, paths: Sequence[Path]) -> Iterator[Document]:
         """Yields the documents."""

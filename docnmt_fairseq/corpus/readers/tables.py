@@ -7,13 +7,14 @@ from typing import Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 from docnmt_fairseq.corpus.delimited import parallel_lines
 from docnmt_fairseq.corpus.document import Document, Sentence, split_at_empty_rows, split_at_names
-from docnmt_fairseq.corpus.files import read_lines
-from docnmt_fairseq.corpus.readers.base import Reader, ReaderOptions, register
+from docnmt_fairseq.corpus.files import read_lines, unpacked_name
+from docnmt_fairseq.corpus.readers.base import Omitted, Reader, ReaderOptions, register
+from docnmt_fairseq.corpus.text import is_blank
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.options import option
 
-TABLE = (".tsv", ".tsv.gz")
-PAIR = re.compile(r"([A-Za-z_]+)-([A-Za-z_]+)\.tsv(\.gz)?$")
+TABLE = ".tsv"
+PAIR = re.compile(r"([A-Za-z_]+)-([A-Za-z_]+)\.tsv$")
 
 
 class Columns(NamedTuple):
@@ -65,7 +66,7 @@ class TsvReader(Reader):
             names = [name.strip() for name in next(rows, (1, ""))[1].split("\t")]
         found = [_column(path, column, names) for column in self.options.columns]
         columns = Columns(tuple(found[: self.sides]), found[2] if len(found) == 3 else None)
-        yield from _read_table(path, rows, columns)
+        yield from _read_table(path, rows, columns, self.reading.drop_incomplete, len(names))
 
 
 def _column(path: Path, column: str, names: List[str]) -> int:
@@ -76,35 +77,55 @@ def _column(path: Path, column: str, names: List[str]) -> int:
     return int(column) - 1
 
 
-def _read_table(path: Path, rows: Iterator[Tuple[int, str]], columns: Columns) -> Iterator[Document]:
+def _read_table(
+    path: Path, rows: Iterator[Tuple[int, str]], columns: Columns, drop: bool, width: int = 0
+) -> Iterator[Document]:
     """Yields the documents of numbered rows.
 
+    Args:
+        path: table.
+        rows: line number and text.
+        columns: columns of the sides and of the document name.
+        drop: leave out rows with another number of columns instead of refusing them.
+        width: number of columns; 0: that of the first row.
+
     Raises:
-        InputError: a row with too few columns, an empty document name, a document that continues after another one.
+        InputError: a row with another number of columns, an empty document name, a document that continues after
+            another one.
     """
     files = (str(path),) * len(columns.texts)
+    cells = _cells(path, rows, columns, drop, width)
     if columns.document is None:
-        return split_at_empty_rows(((number, texts) for number, _, texts in _cells(path, rows, columns)), files)
-    named = ((number, name, texts) for number, name, texts in _cells(path, rows, columns) if texts and any(texts))
+        return split_at_empty_rows(((number, texts) for number, _, texts in cells), files)
+    named = ((number, name, texts) for number, name, texts in cells if texts and any(texts))
     return split_at_names(named, files, str(path))
 
 
 def _cells(
-    path: Path, rows: Iterator[Tuple[int, str]], columns: Columns
+    path: Path, rows: Iterator[Tuple[int, str]], columns: Columns, drop: bool, width: int
 ) -> Iterator[Tuple[int, str, Optional[Sentence]]]:
     """Yields line number, document name ("" without such a column), and texts, None for an empty row."""
     needed = 1 + max(*columns.texts, -1 if columns.document is None else columns.document)
+    omitted = Omitted(path, "rows", drop)
     for number, line in rows:
-        if not line.strip():
+        if is_blank(line.strip()):
             yield number, "", None
             continue
         cells = [cell.strip() for cell in line.split("\t")]
-        if len(cells) < needed:
+        width = width or len(cells)
+        if width < needed:
             raise InputError.at(path, number, f"{len(cells)} columns, expected at least {needed}; see --columns")
+        if len(cells) != width:
+            with omitted.catch():
+                raise InputError.at(
+                    path, number, f"{len(cells)} columns, but {width} before, perhaps a tab in the text"
+                )
+            continue
         name = "" if columns.document is None else cells[columns.document]
         if columns.document is not None and not name:
             raise InputError.at(path, number, "the document name is empty; see --columns")
         yield number, name, tuple(cells[column] for column in columns.texts)
+    omitted.report()
 
 
 @register("news-commentary")
@@ -118,7 +139,7 @@ class NewsCommentaryReader(Reader):
 
     def resolve(self, arguments: Sequence[str]) -> List[Path]:
         """Returns the table, or the files of both sides."""
-        if not any(argument.endswith(TABLE) for argument in arguments):
+        if not any(unpacked_name(argument).endswith(TABLE) for argument in arguments):
             return self.prefix_or_files(arguments)
         (path,) = self.exactly(1, arguments)
         self._columns(path)
@@ -126,19 +147,19 @@ class NewsCommentaryReader(Reader):
 
     def read(self, paths: Sequence[Path]) -> Iterator[Document]:
         """Yields the documents."""
-        if paths[0].name.endswith(TABLE):
+        if unpacked_name(paths[0].name).endswith(TABLE):
             rows = enumerate(read_lines(paths[0], strip="\r\n"), start=1)
-            return _read_table(paths[0], rows, self._columns(paths[0]))
+            return _read_table(paths[0], rows, self._columns(paths[0]), self.reading.drop_incomplete)
         lines = ((number, texts if any(texts) else None) for number, texts in parallel_lines(paths))
         return split_at_empty_rows(lines, tuple(str(path) for path in paths))
 
     def settings_from_names(self, paths: Sequence[Path]) -> Optional[List[int]]:
         """Returns the column of each side of a table."""
-        return list(self._columns(paths[0]).texts) if paths[0].name.endswith(TABLE) else None
+        return list(self._columns(paths[0]).texts) if unpacked_name(paths[0].name).endswith(TABLE) else None
 
     def _columns(self, path: Path) -> Columns:
         """Returns the column of each side, from the languages in the file name."""
-        found = PAIR.search(path.name)
+        found = PAIR.search(unpacked_name(path.name))
         languages = list(found.groups()[:2]) if found else []
         wanted = self.reading.languages
         if not set(wanted) <= set(languages):

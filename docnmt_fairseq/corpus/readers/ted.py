@@ -1,13 +1,11 @@
 """Readers of TED talks (WIT3, IWSLT): training text in tag lines, and XML of development and test sets."""
 
-import html.entities
+import html
 import re
 from dataclasses import dataclass, field
 from itertools import zip_longest
 from pathlib import Path
-from typing import Callable, Dict, Iterator, List, Sequence, Set, Tuple
-
-from lxml import etree
+from typing import Callable, Dict, Iterable, Iterator, List, Sequence, Set, Tuple
 
 from docnmt_fairseq.corpus import xml
 from docnmt_fairseq.corpus.document import Document, DocumentBuilder
@@ -15,19 +13,24 @@ from docnmt_fairseq.corpus.files import read_lines
 from docnmt_fairseq.corpus.readers.base import Reader, register
 from docnmt_fairseq.errors import InputError
 
+Match = re.Match[str]
+
 # Training text. Only known tags: other lines in angle brackets are sentences. A closing tag may be missing.
 TAGS = "url|keywords|speaker|talkid|title|description|reviewer|translator"
 TAG_LINE = re.compile(rf"<(?P<document>/?doc)\b[^>]*>|<(?P<tag>{TAGS})\b[^>]*>(?P<content>.*?)(?:</(?P=tag)>)?")
 TAIL = ("/doc", "reviewer", "translator")  # may follow the sentences of a talk; other tags start a new one
 
-# XML. The files contain bare "&" and "<", after which a recovering parser would drop text, so they are escaped first;
-# by number, because after a recovered error the parser drops named entities, even "&amp;".
-BARE = re.compile(
-    r"&(?!(?:#\d+|#x[0-9a-fA-F]+);)"
-    r"|<(?![?!]|/?(?:mteval|srcset|refset|tstset|doc|seg|hl|p)\b|/?[A-Za-z][\w.-]*(?:\s+[\w:.-]+\s*=\s*\"[^\"<]*\")*\s*/?>)"
-)
-NAMED_ENTITY = re.compile(r"&([A-Za-z][A-Za-z0-9]*;)")
-SEGMENT = re.compile(r"<seg\b")
+# XML and SGML. The files contain bare "&" and "<", tags such as <unk> that are text, names in upper case and attributes
+# without quotes, so that an XML parser would refuse them or lose text; only these elements are read.
+ATTRIBUTES = r"""(?P<attributes>(?:[^<>"']|"[^"<>]*"|'[^'<>]*')*)"""
+ATTRIBUTE = re.compile(r"""([\w:.-]+)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'/>]+))""")
+DOC = re.compile(rf"<doc\b{ATTRIBUTES}>(?P<content>.*?)</doc\s*>", re.DOTALL | re.IGNORECASE)
+SEGMENT = re.compile(rf"<seg\b{ATTRIBUTES}(?:(?<=/)>|>(?P<content>.*?)</seg\s*>)", re.DOTALL | re.IGNORECASE)
+TAG = re.compile(r"</?(?:doc|seg)\b[^>\n]*>?", re.IGNORECASE)
+TALKID = re.compile(r"<talkid\b[^<>]*>(.*?)</talkid\s*>", re.DOTALL | re.IGNORECASE)
+COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
+ENTITY = re.compile(r"&(?:#[0-9]+|#[xX][0-9a-fA-F]+|[A-Za-z][A-Za-z0-9]*);")
+INLINE = re.compile(r"<([A-Za-z][\w.-]*)(?:\s[^<>]*)?(?:(?<=/)>|>((?:(?!<\1\b).)*?)</\1\s*>|/>)", re.DOTALL)
 
 
 @dataclass
@@ -128,53 +131,88 @@ class TedXmlReader(Reader):
         """Yields one document per talk.
 
         Raises:
-            InputError: talks or segments differ between the sides, missing or repeated ids, irreparable XML.
+            InputError: talks or segments differ between the sides, missing or repeated ids, unclosed elements.
         """
         return _documents(paths, _talks_in_xml)
 
 
 def _talks_in_xml(path: Path) -> Iterator[Talk]:
-    """Yields the talks of one file; raises :class:`InputError` if a ``<seg>`` is in none of them."""
-    parser = etree.XMLPullParser(events=("end",), tag="doc", recover=True, **xml.SAFE)
-    expected = found = 0
+    """Yields the talks of one file, one in memory."""
     seen = set()
+    for line, match in _elements(path, DOC, _parts_with_documents(path), 1):
+        talk = _talk(path, line, match)
+        if talk.identifier in seen:
+            raise InputError.at(path, line, f"talk {talk.identifier} occurs twice")
+        seen.add(talk.identifier)
+        yield talk
+
+
+def _parts_with_documents(path: Path) -> Iterator[str]:
+    """Yields the text of a file in parts that end after a ``</doc>``, without comments."""
+    lines: List[str] = []
     for line in read_lines(path):
-        line = _escape_bare(line)
-        expected += len(SEGMENT.findall(line))
-        parser.feed(line + "\n")
-        for _, element in parser.read_events():
-            assert isinstance(element, etree._Element)
-            talk = _talk(path, element)
-            if talk.identifier in seen:
-                raise InputError.at(path, talk.line, f"talk {talk.identifier} occurs twice")
-            seen.add(talk.identifier)
-            found += len(talk.sentences)
-            yield talk
-            xml.release(element)
-    if found != expected:
-        place = parser.error_log[0] if len(parser.error_log) else None
-        message = f"{expected} <seg> in the file, but {found} could be read; correct the XML here or before"
-        message += f": {place.message}" if place else ""
-        raise InputError.at(path, place.line if place else 1, message)
+        lines.append(f"{line}\n")
+        if "</doc" in line.lower():
+            yield _without_comments("".join(lines))
+            lines = []
+    yield _without_comments("".join(lines))
 
 
-def _escape_bare(line: str) -> str:
-    """Replaces named entities by characters and escapes stray ``&`` and ``<``."""
-    line = NAMED_ENTITY.sub(_named_entity, line)
-    return BARE.sub(lambda match: f"&#{ord(match.group())};", line)
+def _without_comments(text: str) -> str:
+    return COMMENT.sub(lambda match: "\n" * match.group().count("\n"), text)
 
 
-def _named_entity(match: "re.Match[str]") -> str:
-    name = match.group(1)
-    if name in ("amp;", "lt;", "gt;", "quot;", "apos;"):
-        return f"&#{ord(html.entities.html5[name])};"
-    return html.entities.html5.get(name, match.group())
+def _elements(path: Path, pattern: "re.Pattern[str]", parts: Iterable[str], line: int) -> Iterator[Tuple[int, Match]]:
+    """Yields line and match of every element in parts of text that start at a line.
+
+    Raises:
+        InputError: a ``<doc>`` or ``<seg>`` that does not end, or is in the wrong place.
+    """
+    for part in parts:
+        end = 0
+        for match in pattern.finditer(part):
+            _refuse_tags(path, part[end : match.start()], line + part.count("\n", 0, end))
+            yield line + part.count("\n", 0, match.start()), match
+            end = match.end()
+        _refuse_tags(path, part[end:], line + part.count("\n", 0, end))
+        line += part.count("\n")
 
 
-def _talk(path: Path, element: etree._Element) -> Talk:
-    identifier = (element.get("docid") or element.findtext("talkid") or "").strip()
+def _refuse_tags(path: Path, text: str, line: int) -> None:
+    found = TAG.search(text)
+    if found:
+        message = f"{found.group()} is in the wrong place, or its element is not closed; correct it"
+        raise InputError.at(path, line + text.count("\n", 0, found.start()), message)
+
+
+def _talk(path: Path, line: int, document: Match) -> Talk:
+    content = document["content"]
+    talkid = TALKID.search(content)
+    identifier = (_attributes(document).get("docid") or (talkid[1] if talkid else "")).strip()
     if not identifier:
-        raise InputError.at(path, xml.line_of(element), "<doc> without docid= and without <talkid>")
-    segments = xml.segments(path, element, f"talk {identifier}")
-    sentences = {key: (xml.text_of(path, segment), xml.line_of(segment)) for key, segment in segments.items()}
-    return Talk(xml.line_of(element), identifier, sentences)
+        raise InputError.at(path, line, "<doc> without docid= and without <talkid>")
+    talk = Talk(line, identifier)
+    first = line + document.group().count("\n", 0, document.start("content") - document.start())
+    for number, segment in _elements(path, SEGMENT, [content], first):
+        key, text = _attributes(segment).get("id", "").strip(), segment["content"] or ""
+        if not key:
+            raise InputError.at(path, number, "<seg> without id=")
+        if key in talk.sentences:
+            raise InputError.at(path, number, f"talk {identifier}: <seg id={key!r}> occurs twice")
+        _refuse_tags(path, text, number)
+        talk.sentences[key] = _text(text), number
+    return talk
+
+
+def _attributes(element: Match) -> Dict[str, str]:
+    """Returns the attributes of an element by name in lower case."""
+    found = ATTRIBUTE.findall(element["attributes"])
+    return {name.lower(): html.unescape(double or single or bare) for name, double, single, bare in found}
+
+
+def _text(content: str) -> str:
+    """Returns the text of a segment; inline elements lose their tags, a tag without end is text."""
+    before = None
+    while before != content:
+        before, content = content, INLINE.sub(lambda match: match[2] or "", content)
+    return " ".join(ENTITY.sub(lambda match: html.unescape(match.group()), content).split())

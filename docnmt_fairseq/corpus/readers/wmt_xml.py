@@ -9,7 +9,7 @@ from lxml import etree
 
 from docnmt_fairseq.corpus import xml
 from docnmt_fairseq.corpus.document import Document, DocumentBuilder
-from docnmt_fairseq.corpus.readers.base import Reader, ReaderOptions, register
+from docnmt_fairseq.corpus.readers.base import Omitted, Reader, ReaderOptions, register
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.options import option
 
@@ -34,6 +34,7 @@ class WmtXmlReader(Reader):
     Options = WmtXmlOptions
 
     options: WmtXmlOptions
+    _reported = False  # that there are several references
 
     def resolve(self, arguments: Sequence[str]) -> List[Path]:
         """Returns the file."""
@@ -47,27 +48,32 @@ class WmtXmlReader(Reader):
         """
         (path,) = paths
         seen = set()
-        reported = False
+        omitted = Omitted(path, "documents", self.reading.drop_incomplete)
         for element in xml.iterate_elements(path, "doc"):
             identifier = xml.required(path, element, "id")
             name = f"document {identifier}"
             if identifier in seen:
                 raise InputError.at(path, xml.line_of(element), f"{name} occurs twice")
             seen.add(identifier)
-            sides = _in_language(path, element, name, "src", self.reading.source_lang)
-            if len(sides) > 1:
-                raise InputError.at(path, xml.line_of(sides[1]), f"{name}: a second <src> of the language")
-            if self.reading.target_lang is not None:
-                references = _in_language(path, element, name, "ref", self.reading.target_lang)
-                if len(references) > 1 and self.options.reference is None and not reported:
-                    reported = True
-                    logger.info(
-                        f"{path}: several references ({_names(references)}), reading the first; see --reference"
-                    )
-                sides.append(_choose(path, element, name, references, self.options.reference))
-            document = _document(path, name, sides)
+            document = None
+            with omitted.catch():
+                document = _document(path, name, self._sides(path, element, name))
             if document is not None:
                 yield document
+        omitted.report()
+
+    def _sides(self, path: Path, element: etree._Element, name: str) -> List[etree._Element]:
+        """Returns the <src> and the <ref> of a document that are read."""
+        sides = _in_language(path, element, name, "src", self.reading.source_lang)
+        if len(sides) > 1:
+            raise InputError.at(path, xml.line_of(sides[1]), f"{name}: a second <src> of the language")
+        if self.reading.target_lang is not None:
+            references = _in_language(path, element, name, "ref", self.reading.target_lang)
+            if len(references) > 1 and self.options.reference is None and not self._reported:
+                self._reported = True
+                logger.info(f"{path}: several references ({_names(references)}), reading the first; see --reference")
+            sides.append(_choose(path, element, name, references, self.options.reference))
+        return sides
 
 
 def _in_language(path: Path, element: etree._Element, name: str, tag: str, language: str) -> List[etree._Element]:
