@@ -24,8 +24,8 @@ class CxmiReport:
     Attributes:
         probes: by probe, the mean log-probability of target tokens, the CXMI per sentence [F21 eq. 4] and per token
             relative to no context, and their 95 % intervals (None for a single document).
-        tokens: tokens with the highest P-CXMI [F23]: position in the target sentence from 0, line of the files from 1,
-            probabilities, the sentence and its previous source sentences.
+        tokens: tokens with the highest P-CXMI [F23]: position in the target sentence from 0, its number of tokens, line
+            of the files from 1, probabilities, the sentence and its previous source sentences.
         words: frequent words with their mean P-CXMI and count.
         about: names and values of the settings.
     """
@@ -54,7 +54,7 @@ class CxmiReport:
             words = [[one["word"], f"{one['pcxmi']:.3f}", str(one["count"])] for one in self.words]
             parts.append(Table([["word", "P-CXMI (nats)", "count"], *words], "Words by mean P-CXMI"))
         if self.tokens:
-            header = ["token", "P-CXMI", "p with context", "p without", "line", "source", "target", "context"]
+            header = ["token", "P-CXMI", "p with", "p without", "line", "target", "context"]
             tokens = [
                 [
                     one["token"],
@@ -62,13 +62,12 @@ class CxmiReport:
                     f"{one['with_context']:.4f}",
                     f"{one['without_context']:.4f}",
                     str(one["line"]),
-                    one["source"],
-                    one["target"],
-                    " / ".join(one["context"]),
+                    excerpt(one["target"], one["position"] / one["target_tokens"]),
+                    excerpt(" / ".join(one["context"]), 1),
                 ]
                 for one in self.tokens
             ]
-            parts.append(Table([header, *tokens], "Tokens that depend most on context"))
+            parts.append(Table([header, *tokens], "Tokens that depend most on context (whole texts: --format json)"))
         return [*parts, "; ".join(f"{name}: {value}" for name, value in self.about.items())]
 
 
@@ -116,6 +115,13 @@ def build_report(
     return CxmiReport(probes, top_tokens, _top_words(test_set, measured, dictionary, tokens), about)
 
 
+def excerpt(text: str, place: float, width: int = 40) -> str:
+    """Part of a text, at most ``width`` characters around a place from 0, the start, to 1, the end."""
+    start = max(0, min(round(place * len(text) - width / 2), len(text) - width))
+    before, after = "…" if start else "", "…" if start + width < len(text) else ""
+    return before + text[start + len(before) : start + width - len(after)] + after
+
+
 def _top_tokens(
     test_set: TokenizedTestSet, measured: ProbeScores, dictionary: Dictionary, limit: int
 ) -> List[Dict[str, Any]]:
@@ -134,6 +140,7 @@ def _top_tokens(
             "pcxmi": -value,
             "token": dictionary[sentence.target[position]],
             "position": position,
+            "target_tokens": len(sentence.target),
             "line": sentence.line,
             "with_context": math.exp(measured.scores["true"][place][position]),
             "without_context": math.exp(measured.scores["empty"][place][position]),

@@ -2,6 +2,7 @@
 
 import json
 
+import numpy as np
 import pytest
 
 from docnmt_fairseq.checkpoints import load_ensemble
@@ -9,6 +10,7 @@ from docnmt_fairseq.cli import main
 from docnmt_fairseq.corpus.text_codec import TextCodec
 from docnmt_fairseq.evaluation.contrast.ctxpro import translate
 from docnmt_fairseq.evaluation.contrast.items import GenerationItem, ItemDocument
+from docnmt_fairseq.evaluation.contrast.scoring import warn_of_improbable_texts
 from tests.support import toy
 from tests.support.documents import DOCUMENTS
 
@@ -103,3 +105,22 @@ def test_ctxpro_with_translations(tmp_path, contrast, translations, outcomes):
 )
 def test_bad_options(contrast, options):
     assert contrast("voita", *options).startswith("docnmt contrast: error: --")
+
+
+def test_items_of_another_language_are_reported(data_bin, trained, contrast, tmp_path, caplog):
+    model = ["--path", str(trained), "--data", str(data_bin), "--cpu"]
+    contrast("voita", *model)
+    assert "unknown" not in caplog.text
+    other = [{"src": "le chat _eos il", "dst": ["a b _eos il", "a b _eos elle"], "true_ind": 0}]
+    (tmp_path / "voita").write_text(json.dumps(other), encoding="utf-8")
+    contrast("voita", *model)
+    assert "src tokens are unknown to the model; its languages are src to tgt" in caplog.text
+    assert "tgt tokens are unknown" in caplog.text
+
+
+def test_improbable_texts_are_reported(data_bin, trained, caplog):
+    ensemble = load_ensemble(str(trained), data=data_bin)
+    for scores, reported in ([-0.3, -0.9], False), ([-2.0, -2.5], True), ([], False):  # random: -2.6
+        caplog.clear()
+        warn_of_improbable_texts(np.array(scores), ensemble)
+        assert ("is it trained, and are the items src to tgt?" in caplog.text) is reported

@@ -22,7 +22,7 @@ from docnmt_fairseq.evaluation.cxmi import (
     measure,
     read_test_set,
 )
-from docnmt_fairseq.evaluation.cxmi_report import build_report
+from docnmt_fairseq.evaluation.cxmi_report import build_report, excerpt
 from docnmt_fairseq.evaluation.forced_decoding import ForcedDecoder, ScoringRequest
 from docnmt_fairseq.evaluation.tables import render
 from tests.support import toy
@@ -254,3 +254,12 @@ def test_bad_options(tmp_path, capsys, options):
     command = ["cxmi", "--path", str(tmp_path / "none.pt"), "--data", str(tmp_path), "--split", "test"]
     assert main([*command, *options]) == 2
     assert options[0] in capsys.readouterr().err
+
+
+def test_listed_tokens_fit_on_a_line():
+    text = " ".join(f"word{number}" for number in range(200))
+    for place in (0, 0.3, 0.999, 1):
+        found = excerpt(text, place)
+        assert len(found) == 40 and found.strip("…") in text
+    assert "word100" in excerpt(text, text.index("word100") / len(text))
+    assert excerpt("short", 0.5) == "short" and excerpt("", 1) == ""

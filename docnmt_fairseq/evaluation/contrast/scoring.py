@@ -1,8 +1,11 @@
 """Answers of models to contrastive items: scores of all candidates by forced decoding."""
 
+import logging
 import math
 from dataclasses import dataclass
 from typing import Dict, List, Mapping, Sequence, Tuple, Union
+
+import numpy as np
 
 from docnmt_fairseq.boundaries import is_boundary, levels_ended, paragraph_symbol
 from docnmt_fairseq.checkpoints import Ensemble
@@ -14,6 +17,10 @@ from docnmt_fairseq.evaluation.forced_decoding import ForcedDecoder, ScoringRequ
 OUTCOMES = ("right", "wrong", "tie", "nan")
 # Maximum difference (nats) of equal scores: float32 sums vary as much with the composition of the batch.
 TIE = 1e-4
+MANY_UNKNOWN = 0.1  # share of unknown tokens
+IMPROBABLE = 0.7  # log-probability of correct translations relative to that of random tokens; trained models: below 0.4
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -55,18 +62,31 @@ def answer(
     """
     texts = EncodedDocuments([item.document for item in items], decoder.ensemble, codec)
     texts.target([sentence for item in items for candidate in item.candidates for sentence in candidate.values()])
+    texts.warn_of_unknown_tokens()
     requests = [[_requests(item, candidate, texts, decoder) for candidate in item.candidates] for item in items]
     flat = [request for of_item in requests for of_candidate in of_item for request in of_candidate]
     scored = iter(decoder.score(texts.source, flat))
-    answers = []
+    answers, of_right = [], []
     for item, of_item in zip(items, requests):
         scores = []
-        for of_candidate in of_item:
+        for number, of_candidate in enumerate(of_item):
             parts = [next(scored) for _ in of_candidate]
+            of_right += parts if number == item.right else []
             total = float(sum(part.sum() for part in parts))
             scores.append(total / sum(map(len, parts)) if normalise else total)
         answers.append(Answer(item, outcome_of(scores, item.right), tuple(scores)))
+    warn_of_improbable_texts(np.concatenate([*of_right, []]), decoder.ensemble)
     return answers
+
+
+def warn_of_improbable_texts(scores: np.ndarray, ensemble: Ensemble) -> None:
+    """Warns if correct translations are nearly as improbable as random tokens, as in items of another language."""
+    mean, random = float(np.mean(scores)) if len(scores) else 0.0, -math.log(len(ensemble.dictionaries[1]))
+    if mean < IMPROBABLE * random:
+        logger.warning(
+            f"--items: the model gives the correct translations {mean:.1f} nats per token (random: {random:.1f}); is "
+            f"it trained, and are the items {' to '.join(ensemble.languages)}?"
+        )
 
 
 class EncodedDocuments:
@@ -82,7 +102,7 @@ class EncodedDocuments:
     """
 
     def __init__(self, documents: Sequence[ItemDocument], ensemble: Ensemble, codec: TextCodec):
-        self.codec, self.dictionary = codec, ensemble.dictionaries[1]
+        self.codec, self.ensemble, self.dictionary = codec, ensemble, ensemble.dictionaries[1]
         has_paragraphs = paragraph_symbol(ensemble.dictionaries[0]) is not None
         self.places: Dict[Tuple[ItemDocument, int], int] = {}  # line in the text by document and its line
         lines: List[str] = []
@@ -106,6 +126,18 @@ class EncodedDocuments:
         new = [sentence for sentence in dict.fromkeys(sentences) if sentence not in self.encoded]
         self.encoded.update(zip(new, as_tokens(token_ids(self.codec.encode_lines(1, new), self.dictionary))))
         return [self.encoded[sentence] for sentence in sentences]
+
+    def warn_of_unknown_tokens(self) -> None:
+        """Warns if many tokens are unknown to the model, as in items of other languages."""
+        sides = (self.source, self.encoded.values())
+        for language, dictionary, rows in zip(self.ensemble.languages, self.ensemble.dictionaries, sides):
+            tokens = np.concatenate([np.asarray(row) for row in rows])
+            share = float((tokens == dictionary.unk()).mean())
+            if share > MANY_UNKNOWN:
+                logger.warning(
+                    f"--items: {share:.0%} of the {language} tokens are unknown to the model; its languages are "
+                    f"{' to '.join(self.ensemble.languages)}"
+                )
 
 
 def _requests(
