@@ -25,6 +25,9 @@ def test_the_citation_names_this_version():
 def test_type_checkers_read_the_types_of_the_package():
     """Without the marker (PEP 561) they take what an extension derives from for anything."""
     assert (ROOT / "docnmt_fairseq" / "py.typed").is_file()  # and so in the wheel, see test_distributions
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    assert "Typing :: Typed" in project["project"]["classifiers"]
+    assert project["tool"]["setuptools"]["package-dir"] == {"": "."}  # else an editable install is an import hook
 
 
 def locked():

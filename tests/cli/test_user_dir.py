@@ -94,3 +94,8 @@ def test_a_folder_that_cannot_be_imported_is_named(tmp_path, monkeypatch, capsys
         assert main([*option, "doctor"]) == 2
         (line,) = capsys.readouterr().err.splitlines()
         assert line.startswith(f"docnmt: error: --user-dir {name}: ")
+
+
+def test_the_folder_of_the_package(capsys):
+    assert main(["user-dir"]) == 0
+    assert capsys.readouterr().out == f"{toy.PLUGIN}\n"
