@@ -12,7 +12,7 @@ from dataclasses import replace
 from docnmt_fairseq.cli._options import add_fields, given
 from docnmt_fairseq.cli._translator import add_translator_arguments, search_of, translator_of
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.serve.limits import Limits
+from docnmt_fairseq.serve.limits import Limits, check_origin
 from docnmt_fairseq.translate.lines import EMPTY_LINES
 
 HELP = "serve translations over HTTP: an API, and a page that shows the attention of each word"
@@ -36,6 +36,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="address to listen on; there is no authentication (default: 127.0.0.1, this machine only)",
     )
     address.add_argument("--port", type=int, default=8000, metavar="N", help="port; 0: any free port (default: 8000)")
+    address.add_argument(
+        "--allow-origin",
+        nargs="+",
+        default=[],
+        metavar="ORIGIN",
+        help="origins of web pages that may use the API from browsers (CORS), such as https://app.example; '*': all",
+    )
 
     limits = parser.add_argument_group("limits")
     add_fields(limits, Limits, unset=True)
@@ -56,6 +63,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     """Serves until a signal."""
     limits, search = Limits(**given(args, Limits)), search_of(args)
+    origins = [check_origin(origin) for origin in args.allow_origin]
     try:
         from docnmt_fairseq.serve.server import limit_caches, listen, serve
     except ImportError as error:
@@ -68,7 +76,7 @@ def run(args: argparse.Namespace) -> None:
     host, port = listener.getsockname()[:2]
     logger.info(f"http://{f'[{host}]' if ':' in host else host}:{port}/ is ready; press Ctrl-C to stop")
     service = Service(translator, limits, args.empty_lines)
-    serve(service, listener)
+    serve(service, listener, origins)
     if service.thread.alive:  # PyTorch in a running thread crashes when the interpreter ends
         logging.shutdown()
         os._exit(0)

@@ -42,13 +42,14 @@ def build_page(options: ReportOptions, view: DocumentView = DocumentView()) -> P
         sections.append(("scat", "Highlighted context", found))
     if options.log is not None:
         sections.append(("training", "Training", results.curves_section(results.read_curves(options.log))))
+    lines = None
     if options.input is None:
         ensemble.task.load_dataset(options.split)
         dataset = ensemble.task.dataset(options.split)
     else:
         lines = codec.encode_lines(0, list(read_lines(options.input)))
         dataset = dataset_of_lines(ensemble, lines, f"--input {options.input}")
-    inspection = inspect(ensemble, dataset, options.document - 1, options.beam)
+    inspection = inspect(ensemble, dataset, options.document - 1, options.beam, lines=lines)
     shares = sources.shares_of(ensemble.model, inspection)
     if shares is not None:
         sections.append(("sources", "Sources", sources.section(shares, inspection)))

@@ -2,16 +2,20 @@
 
 import json
 import math
+import re
 from dataclasses import dataclass
 from html import escape
 from importlib.resources import files
-from typing import Any, Iterable, List, Mapping, Sequence, Tuple
+from typing import Any, Iterable, List, Mapping, NamedTuple, Sequence, Tuple
 
 from docnmt_fairseq.corpus.subwords import WORD_BEGINS, decode_bytes
 from docnmt_fairseq.evaluation.plots import COLOURS
+from docnmt_fairseq.evaluation.words import UNSPACED as SCRIPTS_WITHOUT_SPACES
 
 JOINED = "@@"  # end of a continued subword of subword-nmt
-LABELS = {"</s>": "end of sentence", WORD_BEGINS: "beginning of a word", "": "byte of the next character"}
+END = "</s>"
+LABELS = {END: "end of sentence", WORD_BEGINS: "beginning of a word"}
+UNSPACED = re.compile(f"[{SCRIPTS_WITHOUT_SPACES}]")
 
 WIDTH, HEIGHT = 430, 290  # of charts
 LEFT, RIGHT, TOP, BOTTOM = 66, 12, 28, 44
@@ -47,34 +51,63 @@ def display_text(token: str) -> str:
     return token.removeprefix(WORD_BEGINS) or token
 
 
-def buttons(sentences: List[List[str]], side: str, active: bool) -> Iterable[str]:
-    """Yields each sentence with one button per token if ``active``, otherwise as text; words are not broken."""
+class Word(NamedTuple):
+    """Word of a sentence: text, number of its tokens, and whether a space precedes it.
+
+    The end of the sentence is a word without text.
+    """
+
+    text: str
+    tokens: int
+    spaced: bool
+
+
+def words_of(tokens: Sequence[str], has_pieces: bool) -> List[Word]:
+    """Joins tokens to words; in scripts without spaces every token is a word.
+
+    Args:
+        tokens: tokens with end of sentence.
+        has_pieces: SentencePiece marks the beginnings of words.
+    """
+    words: List[Word] = []
+    joined = spaced = False
+    pending = 0  # tokens without text, which belong to the next word
+    for token, text in zip(tokens, decode_bytes(tokens)):
+        shown = "" if text in ("", WORD_BEGINS, END) else display_text(text)
+        spaced |= not joined and (not has_pieces or text.startswith(WORD_BEGINS))
+        joined = token.endswith(JOINED) and token != JOINED
+        if not shown and token != END:
+            pending += 1
+        elif shown and words and words[-1].text and not (spaced or UNSPACED.match(shown)):
+            last = words.pop()
+            words.append(Word(last.text + shown, last.tokens + pending + 1, last.spaced))
+            pending = 0
+        else:
+            words.append(Word(shown, pending + 1, spaced))
+            pending, spaced = 0, False
+    return words
+
+
+def words_html(sentences: List[List[str]], side: str, active: bool) -> Iterable[str]:
+    """Yields each sentence with one button per word if ``active``, otherwise as text.
+
+    ``data-w`` is the number of the first token of the word in the document, ``data-n`` the number of its tokens.
+    """
     has_pieces = any(WORD_BEGINS in token for tokens in sentences for token in tokens)
     number = 0
     for tokens in sentences:
-        words: List[List[str]] = []
-        joined = False
-        for token, text in zip(tokens, decode_bytes(tokens)):
-            end = token == "</s>"
-            begins = not (joined or (has_pieces and not token.startswith(WORD_BEGINS))) or end or not words
-            joined = token.endswith(JOINED) and token != JOINED
-            words += [[]] if begins else []
-            if active:
-                words[-1].append(_button(text, side, number))
-            else:
-                words[-1].append("" if end or token == WORD_BEGINS else escape(display_text(text)))
-            number += 1
-        if active:
-            yield " ".join(f'<span class="word">{"".join(word)}</span>' for word in words)
-        else:
-            yield " ".join("".join(word) for word in words).strip()
+        html = ""
+        for text, count, spaced in words_of(tokens, has_pieces):
+            space = " " if spaced or not text else ""
+            html += space + (_button(text, side, number, count) if active else escape(text))
+            number += count
+        yield html.strip()
 
 
-def _button(token: str, side: str, number: int) -> str:
-    label = LABELS.get(token)
-    cls, label = ("w", "") if label is None else ("w mark", f' aria-label="{label}"')
-    attributes = f'class="{cls}" tabindex="-1" data-side="{side}" data-w="{number}"{label}'
-    return f'<button type="button" {attributes}>{escape(display_text(token))}</button>'
+def _button(text: str, side: str, number: int, count: int) -> str:
+    kind = 'class="w word"' if text else f'class="w mark" aria-label="{LABELS[END]}" title="{LABELS[END]}"'
+    attributes = f'{kind} tabindex="-1" data-side="{side}" data-w="{number}" data-n="{count}"'
+    return f'<button type="button" {attributes}>{escape(text)}</button>'
 
 
 @dataclass(frozen=True)

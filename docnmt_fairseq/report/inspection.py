@@ -80,11 +80,22 @@ def dataset_of_lines(ensemble: Ensemble, lines: Sequence[str], name: str) -> Doc
 
 
 def inspect(
-    ensemble: Ensemble, dataset: DocumentDataset, document: int, beam: int = 4, translate: Optional[Translate] = None
+    ensemble: Ensemble,
+    dataset: DocumentDataset,
+    document: int,
+    beam: int = 4,
+    translate: Optional[Translate] = None,
+    lines: Optional[Sequence[str]] = None,
 ) -> Inspection:
     """Translates a document, computes it with its translation as the target, and captures the computation.
 
-    ``translate`` replaces the search of the model with a beam of size ``beam``.
+    Args:
+        ensemble: model.
+        dataset: documents.
+        document: index of the document.
+        beam: beam of the search of the model.
+        translate: replaces this search.
+        lines: lines of tokens of the dataset; source tokens outside the vocabulary are then displayed as they are.
 
     Raises:
         InputError: no such document, a too long sentence, or a model whose context is not in the document.
@@ -113,6 +124,8 @@ def inspect(
         for number in np.flatnonzero(dataset.chunks.document == document)
     ]
     ordered = [sentences[number] for number in sorted(sentences)]
+    for sentence in ordered if lines is not None else ():
+        sentence.source[:-1] = lines[sentence.line].split()
     target_starts = np.cumsum([0, *(len(sentence.translation) for sentence in ordered)])
     chunks = []
     for layout, captured, rows in runs:

@@ -4,14 +4,16 @@ from dataclasses import dataclass, field
 from html import escape
 from typing import Any, Dict, List, Tuple
 
-from docnmt_fairseq.report.html import as_script, asset, buttons, display_text, table
+from docnmt_fairseq.report.html import LABELS, as_script, asset, display_text, table, words_html
 from docnmt_fairseq.report.inspection import InspectedSentence, Inspection
 from docnmt_fairseq.report.views import RELEVANCE, View
 
 TABLE_ENTRIES = 4  # per head in the tables
 PANEL = (
-    "Point at a word, or select one by click or key (Tab, then arrows), to see the sentences and words it attends to."
+    "Point at a word{side}, or select one by click or key (Tab, then arrows), to see the sentences and words that it "
+    "attends to."
 )
+SIDES = {"source": " of the source", "target": " of the translation"}
 START = 'showViews(JSON.parse(document.getElementById("data").textContent));\n'
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
 
@@ -29,17 +31,22 @@ class Viewer:
         return {"relevance": RELEVANCE, "views": [view.to_json() for view in self.views]}
 
     def to_html(self) -> str:
-        """Notes, controls, sentences with a button per token, a panel, and tables."""
+        """Notes, controls, sentences with a button per word, a panel, and tables."""
         hidden = "" if self._available() else " hidden"
         notes = "".join(f'<p class="note">{escape(note)}</p>' for note in self.notes)
         return (
             f'{notes}{self._controls()}<div class="reader"><div id="reader">{self._sentences()}</div>'
             f'<aside id="panel" aria-live="polite" aria-label="Context of the selected word"{hidden}>'
-            f"<p>{PANEL}</p></aside></div>{self._tables()}"
+            f"<p>{self._panel()}</p></aside></div>{self._tables()}"
         )
 
     def _available(self) -> List[View]:
         return [view for view in self.views if view.heads]
+
+    def _panel(self) -> str:
+        """Instructions; names the side if only one has context."""
+        sides = {view.side for view in self._available()}
+        return PANEL.format(side=SIDES[sides.pop()] if len(sides) == 1 else "")
 
     @property
     def notes(self) -> List[str]:
@@ -67,12 +74,10 @@ class Viewer:
         )
 
     def _sentences(self) -> str:
-        available = self._available()
-        sides = {view.side for view in available} | {view.looks_at for view in available if view.tokens}
-        sentences = self.inspection.sentences
+        active, sentences = bool(self._available()), self.inspection.sentences
         texts = {
-            "source": list(buttons([s.source for s in sentences], "source", "source" in sides)),
-            "target": list(buttons([s.translation for s in sentences], "target", "target" in sides)),
+            "source": list(words_html([s.source for s in sentences], "source", active)),
+            "target": list(words_html([s.translation for s in sentences], "target", active)),
         }
         rows = []
         for number, sentence in enumerate(sentences):
@@ -88,12 +93,12 @@ class Viewer:
     def _tables(self) -> str:
         """Table of every view, for use without mouse or scripts."""
         tables = "".join(self._table(view) for view in self._available())
-        return f"<details><summary>All words as tables</summary>{tables}</details>" if tables else ""
+        return f"<details><summary>All tokens as tables</summary>{tables}</details>" if tables else ""
 
     def _table(self, view: View) -> str:
         measure, entries = next(iter(view.sentences.items()))
         heads = [f"head {head + 1}" for head in range(view.heads)] if view.heads > 1 else [measure]
-        header = ["sentence", "word", *heads, *(["gate"] if view.share else [])]
+        header = ["sentence", "token", *heads, *(["gate"] if view.share else [])]
         rows, word = [], 0
         for number, sentence in enumerate(self.inspection.sentences):
             for token in sentence.source if view.side == "source" else sentence.translation:
@@ -102,7 +107,7 @@ class Viewer:
                     ", ".join(f"{key + 1} ({value:.2f})" for key, value in head[:TABLE_ENTRIES]) for head in of_heads
                 ]
                 share = [f"{view.share[word]:.0%}" if word in view.share else ""] if view.share else []
-                rows.append([str(number + 1), display_text(token), *cells, *share])
+                rows.append([str(number + 1), LABELS.get(token, display_text(token)), *cells, *share])
                 word += 1
         caption = f"{view.title}: sentences by {measure}, value in brackets"
         return f"<details><summary>{escape(view.title)}</summary>{table(header, rows, caption)}</details>"
@@ -111,7 +116,7 @@ class Viewer:
 def _reference(sentence: InspectedSentence) -> str:
     if sentence.reference is None or sentence.reference == sentence.translation:
         return ""
-    (text,) = buttons([sentence.reference], "", active=False)
+    (text,) = words_html([sentence.reference], "", active=False)
     return f'<p class="reference">reference: <span dir="auto">{text}</span></p>'
 
 

@@ -12,7 +12,8 @@ from docnmt_fairseq.report.build import model_properties
 from docnmt_fairseq.serve import source_text
 from docnmt_fairseq.serve.limits import RequestError
 from docnmt_fairseq.serve.responses import (
-    file_objects,
+    as_file,
+    as_text,
     inspection_objects,
     sentence_object,
     sentence_objects,
@@ -183,19 +184,19 @@ def router(service: Service) -> APIRouter:
         """Translates plain text or a JSON object.
 
         Plain text has one sentence per line; empty lines end documents, `<p>` ends a paragraph; the answer has the
-        same lines. Streams return an object per sentence, then `{"done": true}` or `{"error": …}`; also with
-        `Accept: application/x-ndjson` or `text/event-stream`.
+        same lines. Streams return an object per sentence, then `{"done": true}`, with the whole `text` if the request
+        has `text`, or `{"error": …}`; also with `Accept: application/x-ndjson` or `text/event-stream`.
         """
         if media_type(request, PLAIN, JSON) == PLAIN:
             source, future = await submit_file(request, query.context)
             streaming = stream_type(request, query.stream)
             if streaming:
-                return stream(streaming, sentence_objects(source, future))
+                return stream(streaming, sentence_objects(service, source, future))
             return Response(await finished_file(request, source, future), media_type=PLAIN)
         asked, source, future = await submit_json(request, TranslateRequest)
-        streaming = stream_type(request, asked.stream)
+        streaming, whole = stream_type(request, asked.stream), None if asked.text is None else as_text
         if streaming:
-            return stream(streaming, sentence_objects(source, future, asked.scores))
+            return stream(streaming, sentence_objects(service, source, future, asked.scores, whole))
         lines = await unless_disconnected(request, translated_lines(source, future))
         texts = [line.text for line in lines]
         answer: Dict[str, Any] = {}
@@ -223,7 +224,7 @@ def router(service: Service) -> APIRouter:
         source, future = await submit_file(request, query.context, query.name, query.format)
         streaming = stream_type(request, query.stream)
         if streaming:
-            return stream(streaming, file_objects(service, source, future))
+            return stream(streaming, sentence_objects(service, source, future, whole=as_file))
         content = await finished_file(request, source, future)
         return Response(content, media_type=BYTES, headers={"Content-Disposition": "attachment"})  # never a page
 
@@ -240,7 +241,8 @@ def router(service: Service) -> APIRouter:
         if problem and not streaming:
             future.cancel()
             raise RequestError(422, problem)
-        objects = inspection_objects(service, source, future, asked.viewer)
+        whole = None if asked.text is None else as_text
+        objects = inspection_objects(service, source, future, asked.viewer, whole)
         if streaming:
             return stream(streaming, objects)
 

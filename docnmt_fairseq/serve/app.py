@@ -4,7 +4,7 @@ import asyncio
 import time
 from html import escape
 from importlib.resources import files
-from typing import Any, Callable, Dict, Tuple
+from typing import Any, Callable, Dict, Sequence, Tuple
 
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
@@ -12,6 +12,7 @@ from fastapi.responses import HTMLResponse, JSONResponse
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
 from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
+from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import ClientDisconnect
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -35,8 +36,13 @@ DISCONNECTED = 499  # status in metrics of requests whose client disconnected
 BUCKETS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0)  # seconds
 
 
-def application(service: Service) -> ASGIApp:
-    """Returns the ASGI application of a service."""
+def application(service: Service, origins: Sequence[str] = ()) -> ASGIApp:
+    """Returns the ASGI application of a service.
+
+    Args:
+        service: service.
+        origins: origins of other web pages that may use the API; ``*``: all.
+    """
     source, target = service.translator.codec.languages
     app = FastAPI(
         title="docnmt serve",
@@ -59,7 +65,13 @@ def application(service: Service) -> ASGIApp:
     metrics = Metrics(service.scheduler)
     _add_state(app, service, metrics)
     _add_errors(app)
-    return RequestMiddleware(app, service, metrics)
+    return CORSMiddleware(  # outermost: pages of other origins can read errors, too
+        RequestMiddleware(app, service, metrics),
+        allow_origins=origins,
+        allow_methods=["GET", "POST"],
+        allow_headers=["Content-Type"],
+        expose_headers=["Retry-After", "Content-Disposition"],
+    )
 
 
 def _add_state(app: FastAPI, service: Service, metrics: "Metrics") -> None:

@@ -1,9 +1,13 @@
 """Limits of requests, and errors that answer them."""
 
+import re
 from dataclasses import dataclass
 from typing import Optional
 
+from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.options import CheckedOptions, option
+
+ORIGIN = re.compile(r"[A-Za-z][\w+.-]*://[^/?#@\s*]+")
 
 
 @dataclass(frozen=True)
@@ -20,6 +24,19 @@ class Limits(CheckedOptions):
     max_inspected: int = option(1500, "source tokens of an inspected document", minimum=0)
     timeout: float = option(300.0, "seconds of a request; longer: 504", minimum=0.001, metavar="S")
     shutdown_timeout: float = option(30.0, "seconds to finish running requests", minimum=0, metavar="S")
+
+
+def check_origin(origin: str) -> str:
+    """Returns an origin in the form that browsers send: scheme and host in lower case, ``*`` or ``null``.
+
+    Raises:
+        InputError: it is something else, such as an address with a path.
+    """
+    if origin not in ("*", "null") and not ORIGIN.fullmatch(origin):
+        raise InputError(
+            f"--allow-origin {origin}: give scheme and host without path, such as https://app.example:8080"
+        )
+    return origin.lower()
 
 
 class RequestError(Exception):

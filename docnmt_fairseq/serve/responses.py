@@ -4,7 +4,7 @@ import asyncio
 import json
 import logging
 from base64 import b64encode
-from typing import Any, AsyncIterator, Coroutine, Dict, List, Mapping, Optional, Sequence, TypeVar
+from typing import Any, AsyncIterator, Callable, Coroutine, Dict, List, Mapping, Optional, Sequence, TypeVar
 
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import StreamingResponse
@@ -15,7 +15,8 @@ from docnmt_fairseq.serve.source_text import SourceText
 from docnmt_fairseq.translate.lines import TranslatedLine, Translation, translated_line
 
 NDJSON, SSE = "application/x-ndjson", "text/event-stream"
-KEEP_ALIVE = 15.0  # seconds between comments in a stream of events, so that proxies do not close it
+KEEP_ALIVE = 15.0  # seconds without an object after which a stream sends a sign of life, so that proxies keep it open
+COMMENTS = {SSE: b": keep-alive\n\n", NDJSON: b" "}  # a space before the next object is part of its line of JSON
 
 Object = Dict[str, Any]
 Value = TypeVar("Value")
@@ -51,35 +52,44 @@ def _translation_object(translation: Translation, name: str, scores: bool) -> Ob
     return {name: translation.text, **({"score": round(translation.score, 6)} if scores else {})}
 
 
-async def sentence_objects(source: SourceText, future: RequestFuture, scores: bool = False) -> AsyncIterator[Object]:
-    """Yields each sentence, then their number."""
-    count = 0
-    async for line, translations in future.sentences():
-        count += 1
-        yield sentence_object(source, line, translations, scores)
-    yield {"done": True, "sentences": count}
+def as_text(content: bytes) -> Object:
+    """Returns the field of a translated text."""
+    return {"text": content.decode()}
 
 
-async def file_objects(service: Service, source: SourceText, future: RequestFuture) -> AsyncIterator[Object]:
-    """Yields each sentence, then the translated file in base64."""
+def as_file(content: bytes) -> Object:
+    """Returns the field of a translated file."""
+    return {"file": b64encode(content).decode()}
+
+
+async def sentence_objects(
+    service: Service,
+    source: SourceText,
+    future: RequestFuture,
+    scores: bool = False,
+    whole: Optional[Callable[[bytes], Object]] = None,
+) -> AsyncIterator[Object]:
+    """Yields each sentence, then their number and, if ``whole`` returns a field of it, the whole translation."""
     found = {}
     async for line, translations in future.sentences():
         found[line] = translations
-        yield sentence_object(source, line, translations, scores=False)
-    content = await service.run_in_thread(lambda: source.finish(_all_lines(source, found)))
-    yield {"done": True, "sentences": len(found), "file": b64encode(content).decode()}
+        yield sentence_object(source, line, translations, scores)
+    last: Object = {"done": True, "sentences": len(found)}
+    if whole is not None:
+        last.update(whole(await service.run_in_thread(lambda: source.finish(_all_lines(source, found)))))
+    yield last
 
 
 async def inspection_objects(
-    service: Service, source: SourceText, future: RequestFuture, html: bool
+    service: Service, source: SourceText, future: RequestFuture, html: bool, whole: Optional[Callable[[bytes], Object]]
 ) -> AsyncIterator[Object]:
     """Yields each sentence, then the attention of the text, or the reason why it is missing."""
     problem = service.inspection_problem(future.text)
-    async for found in sentence_objects(source, future):
+    async for found in sentence_objects(service, source, future, whole=whole):
         if "done" in found and problem:
             found["not_inspected"] = problem
         elif "done" in found:
-            viewer = await service.inspect(future)
+            viewer = await service.inspect(source, future)
             tokens = [
                 {"paragraph": one.paragraph, "source": one.source, "translation": one.translation}
                 for one in viewer.inspection.sentences
@@ -114,8 +124,8 @@ def stream(media_type: str, objects: AsyncIterator[Object]) -> StreamingResponse
                     value = following.result()
                     following = asyncio.ensure_future(anext(objects))
                     yield encoded(value)
-                elif media_type == SSE:
-                    yield b": keep-alive\n\n"
+                else:
+                    yield COMMENTS[media_type]
         except StopAsyncIteration:
             return
         except RequestError as error:

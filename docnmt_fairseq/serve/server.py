@@ -5,7 +5,7 @@ import os
 import signal
 import socket
 from types import FrameType
-from typing import Optional
+from typing import Optional, Sequence
 
 import uvicorn
 
@@ -26,12 +26,13 @@ class Server(uvicorn.Server):
 
     Args:
         service: service.
+        origins: origins of other web pages that may use the API.
     """
 
-    def __init__(self, service: Service):
+    def __init__(self, service: Service, origins: Sequence[str] = ()):
         self.service = service
         config = uvicorn.Config(
-            application(service),
+            application(service, origins),
             log_level="warning",
             access_log=False,
             lifespan="off",
@@ -74,10 +75,10 @@ def listen(host: str, port: int) -> socket.socket:
         raise InputError(f"--host {host} --port {port}: {reason}") from error
 
 
-def serve(service: Service, listener: socket.socket) -> None:
+def serve(service: Service, listener: socket.socket, origins: Sequence[str] = ()) -> None:
     """Serves until a signal."""
     service.thread.start()
     try:
-        Server(service).run(sockets=[listener])
+        Server(service, origins).run(sockets=[listener])
     finally:
         service.stop()

@@ -5,6 +5,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import AsyncIterator, Callable, Dict, List, Optional, Sequence, Tuple, TypeVar
 
+from docnmt_fairseq.corpus.text import normalise
 from docnmt_fairseq.data.concatenation import Hypothesis
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.models.base import takes_layout
@@ -208,9 +209,11 @@ class Service:
             return f"the document has {tokens:,} tokens; at most {self.limits.max_inspected:,} can be inspected"
         return ""
 
-    async def inspect(self, future: RequestFuture) -> Viewer:
+    async def inspect(self, source: SourceText, future: RequestFuture) -> Viewer:
         """Returns the attention of a translated text, computed in the thread of the translator between its steps."""
         ensemble, best = self.translator.ensemble, future.hypotheses
+        codec, normalised = self.translator.codec, list(map(normalise, source.lines))
+        lines = await self.run_in_thread(lambda: codec.encode_lines(0, normalised))
 
         def viewer() -> Viewer:
             inspection = inspect(
@@ -218,6 +221,7 @@ class Service:
                 future.text.dataset,
                 0,
                 translate=lambda batch: [best[line]["tokens"].cpu() for line in batch["id"].tolist()],
+                lines=lines,
             )
             return Viewer(inspection, views_of(ensemble.model, inspection))
 

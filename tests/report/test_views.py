@@ -1,6 +1,7 @@
 """Views of the words of a document, for every registered mechanism."""
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,7 @@ from docnmt_fairseq.checkpoints import Ensemble
 from docnmt_fairseq.context.base import CONTEXT_MECHANISMS, DECODER_MECHANISMS, TARGET_MECHANISMS
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.layers.capture import Relevance
-from docnmt_fairseq.report.html import buttons
+from docnmt_fairseq.report.html import words_html
 from docnmt_fairseq.report.inspection import dataset_of_lines, inspect
 from docnmt_fairseq.report.page import Page
 from docnmt_fairseq.report.views import RELEVANCE, views_of
@@ -142,22 +143,34 @@ def test_model_without_context(data_bin):
 
 def test_subwords_of_a_word_stay_together():
     def text(*tokens, active=False):
-        (html,) = buttons([list(tokens)], "source", active)
+        (html,) = words_html([list(tokens)], "source", active)
         return html
+
+    def words(*tokens):
+        return re.findall('data-w="(.*?)" data-n="(.*?)">(.*?)<', text(*tokens, active=True))
 
     assert text("\u2581the", "r", "mo", "\u2581", "town", ".", "</s>") == "thermo town."
     assert text("ther@@", "mo", "on", "</s>") == "thermo on"
-    active = text("\u2581the", "r", "</s>", active=True)
-    assert active.count("<span") == 2 and active.count("<button") == 3
-    assert 'data-w="1">r</button></span>' in active
+    assert words("\u2581the", "r", "\u2581", "mo", "\u2581", "</s>") == [
+        ("0", "2", "ther"),
+        ("2", "2", "mo"),
+        ("4", "2", ""),
+    ]
+    assert words("\u2581<unk>", "r", "</s>", "__de__") == [
+        ("0", "2", "&lt;unk&gt;r"),
+        ("2", "1", ""),
+        ("3", "1", "__de__"),
+    ]
+    assert text("\u2581我", "喜欢", "。", "\u2581DNA", "</s>") == "我喜欢。 DNA"
+    assert words("\u2581我", "喜欢", "。", "</s>") == [("0", "1", "我"), ("1", "2", "喜欢。"), ("3", "1", "")]
+    assert words("a", "@@", "</s>")[:2] == [("0", "1", "a"), ("1", "1", "@@")]
 
 
 def test_byte_pieces_show_characters():
     tokens = ["▁Ma", "<0xC5>", "<0xA1>", "a", "</s>"]
-    assert list(buttons([tokens], "source", False)) == ["Maša"]
-    (html,) = buttons([tokens], "source", True)
-    assert "<0x" not in html and html.count("<button") == 5 and html.count('class="word"') == 2
-    assert 'data-w="1" aria-label="byte of the next character"></button>' in html and 'data-w="2">š</button>' in html
+    assert list(words_html([tokens], "source", False)) == ["Maša"]
+    (html,) = words_html([tokens], "source", True)
+    assert "<0x" not in html and html.count("<button") == 2 and 'data-w="0" data-n="4">Maša<' in html
 
 
 def test_context_from_the_training_set(data_bin):

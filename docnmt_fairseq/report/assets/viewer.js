@@ -1,14 +1,19 @@
 "use strict";
-// Sentences are elements with buttons for words; data has the views, the context of each word.
+// Sentences are elements with buttons for words; data has the views, the context of each token of the words.
 const showViews = (data) => {
   const views = data.views.filter((view) => view.heads > 0);
   const find = (id) => document.getElementById(id);
   const selects = { view: find("view"), head: find("head"), measure: find("measure") };
   const panel = find("panel");
   const sentences = [...document.querySelectorAll(".sentence")];
-  const words = { source: [], target: [] };
+  const words = { source: [], target: [] }; // buttons by side
+  const wordOf = { source: [], target: [] }; // button of each token, by side
   const RELEVANCE = data.relevance;
-  document.querySelectorAll(".w").forEach((word) => (words[word.dataset.side][word.dataset.w] = word));
+  const tokens = (word) => [...Array(Number(word.dataset.n)).keys()].map((place) => Number(word.dataset.w) + place);
+  document.querySelectorAll(".w").forEach((word) => {
+    words[word.dataset.side].push(word);
+    tokens(word).forEach((token) => (wordOf[word.dataset.side][token] = word));
+  });
   if (!views.length) return;
 
   let chosen = null; // word selected by click or key
@@ -37,12 +42,22 @@ const showViews = (data) => {
     const total = entries.reduce((sum, [, value]) => sum + Math.exp(value - highest), 0);
     return entries.map(([key, value]) => [key, Math.exp(value - highest) / total]);
   };
-  const average = (measure, rows) => {
-    const sums = new Map();
-    heads().forEach((head) =>
-      shares(measure, rows[head] || []).forEach(([key, value]) => sums.set(key, (sums.get(key) || 0) + value)));
-    const mean = [...sums].map(([key, value]) => [key, value / heads().length]);
+  // Entries of the tokens of a word in a table: one list per token and head.
+  const rowsOf = (table, word, ofHeads) =>
+    tokens(word).filter((token) => token in table).flatMap((token) => ofHeads.map((head) => table[token][head] || []));
+  // Mean over tokens and heads, highest first.
+  const average = (measure, table, word, keyOf = (key) => key) => {
+    const sums = new Map(), rows = rowsOf(table, word, heads());
+    rows.forEach((row) => shares(measure, row).forEach(([key, value]) => sums.set(keyOf(key), (sums.get(keyOf(key)) || 0) + value)));
+    const mean = [...sums].map(([key, value]) => [key, value / rows.length]);
     return mean.sort((one, other) => other[1] - one[1]);
+  };
+  // Values of one head by sentence: mean over the tokens of a word; of relevance, over those that select the sentence.
+  const valuesOf = (name, word, head) => {
+    const found = new Map(), rows = rowsOf(view().sentences[name], word, [head]);
+    rows.flat().forEach(([key, value]) => found.set(key, [...(found.get(key) || []), value]));
+    const mean = (values) => values.reduce((sum, value) => sum + value, 0) / (name === RELEVANCE ? values.length : rows.length);
+    return new Map([...found].map(([key, values]) => [key, mean(values)]));
   };
 
   const clear = () => {
@@ -61,14 +76,14 @@ const showViews = (data) => {
     return head;
   };
   const textOf = (number, side) =>
-    sentences[number].querySelector(side === "source" ? ".source" : ".translation").textContent.replace(/<\/s>|▁/g, "").trim();
+    sentences[number].querySelector(side === "source" ? ".source" : ".translation").textContent.trim();
+  const nameOf = (word) => (word.textContent ? `“${word.textContent}”` : word.title);
 
   const sentenceTable = (word, measure, mean) => {
     const table = element("table"), body = element("tbody");
     const one = heads().length === 1, other = Object.keys(view().sentences).filter((name) => name !== measure);
-    const valuesOf = (name, head) => new Map(((view().sentences[name][word] || [])[head]) || []);
-    const raw = one ? valuesOf(measure, heads()[0]) : null;
-    const kept = heads().map((head) => valuesOf(measure, head));
+    const raw = one ? valuesOf(measure, word, heads()[0]) : null;
+    const kept = heads().map((head) => valuesOf(measure, word, head));
     const names = one ? (measure === RELEVANCE ? ["R", ...other] : other) : ["heads"];
     table.append(element("caption", measure === RELEVANCE ? "Selected sentences, by relevance" : `Sentences: ${measure}`));
     table.append(columns(["sentence", "share", ...names, "text"]), body);
@@ -79,13 +94,13 @@ const showViews = (data) => {
       if (one) {
         if (measure === RELEVANCE) row.append(element("td", figure(raw.get(number)), { class: "figure" }));
         other.forEach((name) => {
-          const value = valuesOf(name, heads()[0]).get(number);
+          const value = valuesOf(name, word, heads()[0]).get(number);
           row.append(element("td", value === undefined ? "–" : figure(value), { class: "figure" }));
         });
       } else {
         row.append(element("td", kept.flatMap((map, place) => (map.has(number) ? [heads()[place] + 1] : [])).join(", ")));
       }
-      row.append(element("td", textOf(number, view().looksAt), { dir: "auto" }));
+      row.append(element("td", textOf(number, view().looksAt), { class: "text", dir: "auto" }));
       body.append(row);
     });
     return table;
@@ -93,22 +108,21 @@ const showViews = (data) => {
   const wordTable = (name, mean) => {
     const table = element("table"), body = element("tbody");
     table.append(element("caption", `Words: ${name}`), columns(["word", "sentence", "weight"]), body);
-    mean.slice(0, 8).forEach(([number, weight]) => {
-      const word = words[view().looksAt][number], row = element("tr");
-      const sentence = Number(word.closest(".sentence").dataset.s) + 1;
-      row.append(element("td", word.textContent), element("td", sentence), element("td", figure(weight), { class: "figure" }));
+    mean.slice(0, 8).forEach(([word, weight]) => {
+      const row = element("tr"), sentence = Number(word.closest(".sentence").dataset.s) + 1;
+      row.append(element("td", word.textContent || word.title, { class: "text", dir: "auto" }), element("td", sentence), element("td", figure(weight), { class: "figure" }));
       body.append(row);
     });
     return table;
   };
-  const tree = (word) => {
+  const tree = (token, title) => {
     const part = element("div");
-    part.append(element("h3", "Path through the tree"));
+    part.append(element("h3", title));
     if (heads().length > 1) {
       part.append(element("p", "Select one head to see its path through the tree."));
       return part;
     }
-    const nodes = ((view().nodes[word] || [])[heads()[0]]) || [], list = element("ul", undefined, { class: "tree" });
+    const nodes = ((view().nodes[token] || [])[heads()[0]]) || [], list = element("ul", undefined, { class: "tree" });
     const top = nodes.length ? nodes[0][0] : 0;
     const under = (height, number) => nodes.filter(([h, j]) => h === height && (h === top || j >> 1 === number));
     const walk = (height, parent) =>
@@ -125,40 +139,50 @@ const showViews = (data) => {
     return part;
   };
 
+  const otherSide = (word) => {
+    const [own, other, part] = word.dataset.side === "target"
+      ? ["the translation", "the source", "encoder"] : ["the source", "the translation", "decoder"];
+    return `Words of ${own} have no context of their own: the mechanism is in the ${part}. Point at a word of ${other}.`;
+  };
+
   const show = (word) => {
     clear();
     if (!word) return;
     if (word.dataset.side !== view().side) { // a word of the other side: the next view that has something to say
       const other = views.findIndex((candidate) => candidate.side === word.dataset.side), last = left[word.dataset.side];
-      if (other < 0) return;
+      if (other < 0) { panel.replaceChildren(element("h3", nameOf(word)), element("p", otherSide(word))); return; }
       left[view().side] = Object.fromEntries(Object.entries(selects).map(([name, select]) => [name, select.value]));
       selects.view.value = last ? last.view : other;
       refill();
       Object.entries(last || {}).forEach(([name, value]) => (selects[name].value = value));
     }
-    const number = word.dataset.w, measure = selects.measure.value, own = word.closest(".sentence");
+    const measure = selects.measure.value, own = word.closest(".sentence");
     word.classList.add("chosen");
     own.classList.add("own");
-    const mean = average(measure, view().sentences[measure][number] || []);
+    const mean = average(measure, view().sentences[measure], word);
     mean.forEach(([place, share]) => {
       const sentence = sentences[place];
       sentence.style.background = `rgba(var(--sentence), ${(0.34 * share + 0.02).toFixed(3)})`;
       sentence.style.borderLeftColor = `rgba(var(--sentence), ${Math.min(1, share + 0.15).toFixed(3)})`;
       sentence.querySelector(".value").textContent = percent(share);
     });
-    const parts = [element("h3", `“${word.textContent}”, sentence ${Number(own.dataset.s) + 1}`)];
-    const gate = view().share[number];
-    if (gate !== undefined) parts.push(element("p", `The gate lets ${percent(gate)} of the context through (mean over features).`));
-    parts.push(mean.length ? sentenceTable(number, measure, mean) : element("p", "This word has no context here."));
+    const parts = [element("h3", `${nameOf(word)}, sentence ${Number(own.dataset.s) + 1}`)];
+    const gates = tokens(word).map((token) => view().share[token]).filter((gate) => gate !== undefined);
+    const gate = gates.reduce((sum, value) => sum + value, 0) / gates.length;
+    if (gates.length) parts.push(element("p", `The gate lets ${percent(gate)} of the context through (mean over features).`));
+    parts.push(mean.length ? sentenceTable(word, measure, mean) : element("p", "This word has no context here."));
     Object.entries(view().words).forEach(([name, rows]) => {
-      const weights = average(name, rows[number] || []);
-      weights.forEach(([key, weight]) => {
-        const seen = words[view().looksAt][key];
-        if (seen) seen.style.background = `rgba(var(--word), ${((0.5 * weight) / weights[0][1]).toFixed(3)})`;
+      const weights = average(name, rows, word, (token) => wordOf[view().looksAt][token]);
+      weights.forEach(([seen, weight]) => {
+        seen.style.background = `rgba(var(--word), ${((0.5 * weight) / weights[0][1]).toFixed(3)})`;
       });
       if (weights.length) parts.push(wordTable(name, weights));
     });
-    if (Object.keys(view().nodes).length) parts.push(tree(number));
+    if (Object.keys(view().nodes).length) {
+      const paths = heads().length > 1 ? tokens(word).slice(0, 1) : tokens(word), title = "Path through the tree";
+      paths.forEach((token, place) =>
+        parts.push(tree(token, paths.length > 1 ? `${title}, part ${place + 1} of the word` : title)));
+    }
     panel.replaceChildren(...parts);
   };
 
@@ -188,7 +212,7 @@ const showViews = (data) => {
   reader.addEventListener("mouseout", (event) => { if (event.target.matches(".w")) show(chosen); });
   reader.addEventListener("keydown", (event) => {
     if (!event.target.matches(".w")) return;
-    const all = ofSide(event.target), place = Number(event.target.dataset.w);
+    const all = ofSide(event.target), place = all.indexOf(event.target);
     const sentence = Number(event.target.closest(".sentence").dataset.s);
     const onwards = getComputedStyle(event.target).direction === "rtl" ? -1 : 1; // direction of the right arrow
     const firstOf = (number) => all.find((word) => Number(word.closest(".sentence").dataset.s) === number);

@@ -76,10 +76,7 @@
   // Words of the viewer can be split differently from those of the text; their letters are the same.
   const markWords = (paragraph, words, changed) => {
     const letters = words.flatMap((word, place) => [...word].map((letter) => [letter, changed[place]]));
-    const spans = [...paragraph.querySelectorAll(".word")].map((span) => {
-      const parts = [...span.childNodes].filter((part) => !(part.classList && part.classList.contains("mark")));
-      return [span, [...parts.map((part) => part.textContent).join("")]];
-    });
+    const spans = [...paragraph.querySelectorAll(".word")].map((span) => [span, [...span.textContent]]);
     if (spans.flatMap(([, own]) => own).join("") !== letters.map(([letter]) => letter).join("")) return;
     let place = 0;
     spans.forEach(([span, own]) => {
@@ -118,6 +115,20 @@
     throw new Error("The response is incomplete.");
   };
 
+  // Copies text also where the browser has no clipboard for scripts: pages of other machines without HTTPS.
+  const copy = (content) => {
+    const fill = (event) => { event.clipboardData.setData("text/plain", content); event.preventDefault(); };
+    document.addEventListener("copy", fill, { once: true });
+    tell(document.execCommand("copy") ? "copied" : "The browser does not allow copying; use Download.");
+    document.removeEventListener("copy", fill);
+  };
+  const linkTo = (content, name, title) => element("a", { href: URL.createObjectURL(new Blob([content])), download: name }, title);
+  const offer = (content) => {
+    const button = element("button", { type: "button", id: "copy" }, "Copy translation");
+    button.addEventListener("click", () => copy(content));
+    result.prepend(element("p", { class: "actions" }, button, linkTo(content, `translation.${result.dataset.target}.txt`, "Download")));
+  };
+
   const translateText = (content) => async (signal) => {
     const request = (context) => asked(context === "none" ? "v1/translate" : "v1/inspect",
       context === "none" ? { text: content, context } : { text: content, viewer: true });
@@ -125,20 +136,21 @@
     const found = await showSentences("document", signal);
     if (!found.viewer) {
       result.prepend(element("p", { class: "note" }, `Attention is not shown: ${found.not_inspected}.`));
+      offer(found.text);
       return;
     }
     result.innerHTML = found.viewer; // the server escapes all text
     result.querySelectorAll(".translation:not(:has(.w))").forEach((line, number) => line.replaceChildren(...spans(shown.translations[number])));
     showViews(found.inspection);
+    offer(found.text);
   };
 
   const translateFile = (taken) => async (signal) => {
     shown = { request: (context) => askedOf(taken, context), translations: [], without: null };
     tell(`${taken.name} …`);
     const found = await showSentences("document", signal);
-    const content = new Blob([Uint8Array.from(atob(found.file), (letter) => letter.charCodeAt(0))]);
-    const link = element("a", { href: URL.createObjectURL(content), download: taken.name }, taken.name);
-    result.prepend(element("p", { class: "file" }, "Translated: ", link));
+    const content = Uint8Array.from(atob(found.file), (letter) => letter.charCodeAt(0));
+    result.prepend(element("p", { class: "file" }, "Translated: ", linkTo(content, taken.name, taken.name)));
   };
 
   const translateAlone = async (signal) => {
@@ -189,26 +201,37 @@
   });
 
   // Puts plain text into the field; translates files of other formats as files.
+  const plain = ["txt", "text", "src", result.dataset.source.toLowerCase()];
   const take = async (taken) => {
     if (!taken) return;
-    const ending = taken.name.toLowerCase();
-    if (!format.value && (/\.(txt|text|en|src)$/.test(ending) || !ending.includes("."))) {
-      text.value = await taken.text();
+    const [, ending] = taken.name.toLowerCase().match(/\.([^.]*)$/) || [];
+    if (!format.value && (ending === undefined || plain.includes(ending))) {
+      try {
+        text.value = new TextDecoder("utf-8", { fatal: true }).decode(await taken.arrayBuffer());
+      } catch {
+        tell(`${taken.name}: not UTF-8; convert the file to UTF-8`, true);
+        return;
+      }
       form.requestSubmit();
     } else {
       run(translateFile(taken), ...(alone.checked ? [translateAlone] : []));
     }
   };
   file.addEventListener("change", () => take(file.files[0]));
-  text.addEventListener("dragover", (event) => {
-    if ([...event.dataTransfer.types].includes("Files")) { event.preventDefault(); text.classList.add("target"); }
+  file.addEventListener("click", () => (file.value = "")); // choosing the same file again is a change
+  // Anywhere on the page: next to the field, the browser would leave the page and show what was dropped.
+  const page = document.body;
+  document.addEventListener("dragover", (event) => {
+    const files = [...event.dataTransfer.types].includes("Files");
+    if (files || event.target !== text) event.preventDefault();
+    page.classList.toggle("target", files);
   });
-  text.addEventListener("dragleave", () => text.classList.remove("target"));
-  text.addEventListener("drop", (event) => {
-    text.classList.remove("target");
-    if (!event.dataTransfer.files.length) return; // the browser handles dropped text
-    event.preventDefault();
-    take(event.dataTransfer.files[0]);
+  document.addEventListener("dragleave", (event) => { if (!event.relatedTarget) page.classList.remove("target"); });
+  document.addEventListener("drop", (event) => {
+    page.classList.remove("target");
+    const files = event.dataTransfer.files.length > 0;
+    if (files || event.target !== text) event.preventDefault(); // the browser puts dropped text into the field
+    if (files) take(event.dataTransfer.files[0]);
   });
 
   fetch("v1/model").then((response) => response.json()).then((model) => {
