@@ -6,6 +6,8 @@ import threading
 
 import pytest
 
+from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.serve.limits import check_origin
 from tests.support.malformed import content_of, document, docx
 from tests.support.serving import JSON, Held, running, soon, translator_of
 
@@ -214,3 +216,32 @@ def test_head_requests(server):
         answer = connection.getresponse()
         assert (answer.status, answer.read()) == (status, b"") and int(answer.getheader("Content-Length")) > 0
         connection.close()
+
+
+ORIGIN = "https://app.example"
+
+
+@pytest.mark.parametrize(
+    "origins, allowed", [([], None), ([ORIGIN], ORIGIN), (["https://other.example"], None), (["*"], "*")]
+)
+def test_pages_of_other_origins(checkpoint, prepared, origins, allowed):
+    def allows(method, **headers):
+        status, found, _ = other.ask(method, "/v1/translate", {"x": 1}, JSON, Origin=ORIGIN, **headers)
+        return status, {name.lower(): value for name, value in found.items()}.get("access-control-allow-origin")
+
+    preflight = {"Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "content-type"}
+    with running(translator_of(checkpoint, prepared), origins=origins) as other:
+        assert allows("OPTIONS", **preflight) == (200 if allowed else 400, allowed)
+        assert allows("POST") == (422, allowed)  # errors can be read
+        assert other.get("/v1/model")[0] == 200  # for programs without origin
+
+
+@pytest.mark.parametrize("origin", ["https://APP.example:8080", "chrome-extension://abc", "null", "*"])
+def test_origins(origin):
+    assert check_origin(origin) == origin.lower()
+
+
+@pytest.mark.parametrize("origin", ["https://app.example/", "app.example", "https://*.example", "", "https://a/b"])
+def test_invalid_origins(origin):
+    with pytest.raises(InputError, match="scheme and host"):
+        check_origin(origin)

@@ -6,7 +6,7 @@ import pytest
 from PIL import Image
 
 from tests.support import browser as system
-from tests.support.browser import RIGHT, Browser
+from tests.support.browser import CONTROL, RIGHT, Browser
 from tests.support.serving import soon
 
 pytestmark = [
@@ -52,13 +52,74 @@ def test_translate_and_point_at_words(page, server):
     assert page.text("#panel").startswith("Point at a word")
     page.point(".sentence:nth-of-type(2) .w:nth-of-type(1)")
     shown = page.wait("document.querySelector('#panel h3') && document.querySelector('#panel').innerText")
-    assert "sentence 2" in shown and "Sentences kept, by relevance" in shown
+    assert "sentence 2" in shown and "Selected sentences, by relevance" in shown
     assert page.run("return document.querySelectorAll('.sentence.own').length") == 1
     assert page.run("return [...document.querySelectorAll('.sentence')].filter((s) => s.style.background).length") >= 2
     page.run("document.querySelector('.w').focus()")
     before = page.text("#panel h3")
     page.press(RIGHT)
     page.wait(f"document.querySelector('#panel h3').innerText !== {json.dumps(before)}")
+
+
+LONG = f"See https://example.com/{'part/' * 30}index.html a b. {'x' * 300} d.\n\nE " + "c" * 200
+
+
+@pytest.mark.parametrize("width", [1200, 420])
+def test_long_words_are_broken(page, width):
+    page.resize(width, 900)
+    translate(page, LONG)
+    page.point(".source .w")
+    page.wait("document.querySelector('#panel h3')")
+    assert page.run("return document.documentElement.scrollWidth <= innerWidth && innerWidth") == width
+
+
+def test_words_instead_of_tokens(page):
+    translate(page, "a Жук b here. D there.")
+    sources = page.run("return [...document.querySelectorAll('.source')].map((p) => p.textContent.trim())")
+    assert sources == ["a Жук b here.", "D there."]
+    assert "</s>" not in page.text("#result") and "<unk>" not in sources[0]
+    page.point(".translation .w")
+    shown = page.wait("document.querySelector('#panel h3') && document.querySelector('#panel').innerText")
+    assert "no context of their own" in shown and "Point at a word of the source" in shown
+
+
+def test_copy_and_download(page, server):
+    translate(page, TEXT)
+    text = server.json({"text": TEXT})[1]["text"]
+    page.click("#copy")
+    assert page.text("#status") == "copied"
+    page.click("#result a[download]")
+    soon(lambda: (page.downloads / "translation.tgt.txt").exists())
+    assert (page.downloads / "translation.tgt.txt").read_text() == text
+    page.fill("#text", "")
+    page.press(CONTROL, "v")
+    assert page.run("return document.querySelector('#text').value") == text
+
+
+ENCODED = {"cp1252": "a café".encode("cp1252"), "utf-16": "a b".encode("utf-16"), "bytes": bytes(range(256))}
+
+
+@pytest.mark.parametrize("name", ENCODED)
+def test_files_that_are_not_utf8_are_refused(page, tmp_path, name):
+    page.fill("#text", "my text")
+    (tmp_path / "a.txt").write_bytes(ENCODED[name])
+    page.type("#file", str(tmp_path / "a.txt"))
+    page.wait("document.querySelector('#status.error')")
+    assert page.text("#status") == "a.txt: not UTF-8; convert the file to UTF-8"
+    assert page.run("return document.querySelector('#text').value") == "my text"
+
+
+DROP = """const data = new DataTransfer();
+data.items.add(new File(["a b here."], "talk.txt"));
+const events = ["dragover", "drop"].map((name) => new DragEvent(name, {bubbles: true, cancelable: true, dataTransfer: data}));
+events.forEach((event) => document.querySelector(arguments[0]).dispatchEvent(event));
+return events.map((event) => event.defaultPrevented);"""
+
+
+@pytest.mark.parametrize("place", ["body", "h1", "#text", "#result"])
+def test_files_can_be_dropped_anywhere(page, place):
+    assert page.run(DROP, place) == [True, True]
+    page.wait("document.querySelector('#text').value === 'a b here.' && document.querySelector('.sentence')")
 
 
 def test_differences_without_context_are_marked(page, server):

@@ -118,18 +118,23 @@ def test_running_text(server, translator):
     lines = translator.translate([["a b c here.", "D e there.", "<p>", "E e a now."]])[0]
     assert status == 200 and found["paragraphs"] == [lines[:2], lines[3:]]
     assert found["text"] == f"{lines[0]} {lines[1]}\n\n{lines[3]}\n"
+    for path in ("/v1/translate", "/v1/inspect"):
+        last = server.stream({"text": "a b c here. D e there.\n\nE e a now.\n"}, path)[-1]
+        assert (last["done"], last["text"]) == (True, found["text"])
 
 
-def test_keep_alive_comments(checkpoint, prepared, monkeypatch):
+@pytest.mark.parametrize("accept, sign", [("text/event-stream", b": keep-alive\n\n"), ("application/x-ndjson", b"   ")])
+def test_waiting_streams_are_kept_alive(checkpoint, prepared, monkeypatch, accept, sign):
     monkeypatch.setattr(responses, "KEEP_ALIVE", 0.05)
     translator = Held(translator_of(checkpoint, prepared))
     with running(translator) as server:
-        connection = server.connect("POST", "/v1/translate", {"paragraphs": [["a"]]}, JSON, Accept="text/event-stream")
+        connection = server.connect("POST", "/v1/translate", {"paragraphs": [["a"]]}, JSON, Accept=accept)
         answer = connection.getresponse()
-        assert (answer.readline(), answer.readline()) == (b": keep-alive\n", b"\n")
+        assert answer.read(len(sign)) == sign
         translator.free.set()
-        events = [line for line in answer.read().split(b"\n\n") if line.startswith(b"data: ")]
-        assert len(events) == 2
+        lines = [line.removeprefix(b"data: ") for line in answer.read().split(b"\n")]
+        found = [json.loads(line) for line in lines if line and not line.startswith(b":")]
+        assert [set(one) >= {"translation"} or one["done"] for one in found] == [True, True]
         connection.close()
 
 

@@ -62,6 +62,11 @@ class Browser:
         """Opens a page."""
         self._ask("POST", "/url", {"url": address})
 
+    def resize(self, width: int, height: int) -> None:
+        """Sets the size of the page, which can be smaller than the smallest window."""
+        size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
+        self._ask("POST", "/goog/cdp/execute", {"cmd": "Emulation.setDeviceMetricsOverride", "params": size})
+
     def run(self, script: str, *arguments: Any) -> Any:
         """Returns the result of a function body in JavaScript."""
         return self._ask("POST", "/execute/sync", {"script": script, "args": list(arguments)})

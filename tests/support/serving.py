@@ -80,14 +80,15 @@ class Running(Client):
 
     Args:
         translator: translator.
+        origins: origins of web pages that may use the API.
         limits: fields of :class:`Limits`.
     """
 
-    def __init__(self, translator, **limits):
+    def __init__(self, translator, origins=(), **limits):
         self.service = Service(translator, Limits(**limits))
         listener = listen("127.0.0.1", 0)
         super().__init__(listener.getsockname()[1])
-        self.server = Server(self.service)
+        self.server = Server(self.service, origins)
         self.service.thread.start()
         self.thread = threading.Thread(target=self.server.run, kwargs={"sockets": [listener]}, daemon=True)
         self.thread.start()
