@@ -11,6 +11,9 @@ from typing import TYPE_CHECKING, ClassVar, Optional
 from docnmt_fairseq import __version__
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.files import PathLike, atomic_folder, write_json
+from docnmt_fairseq.hub.model_card import CardOptions, model_card
+from docnmt_fairseq.hub.pushing import Repository
+from docnmt_fairseq.hub.source import CARD
 from docnmt_fairseq.registry import Registry
 
 if TYPE_CHECKING:
@@ -56,6 +59,9 @@ def export(
     data: Optional[PathLike] = None,
     force: bool = False,
     without_context: bool = False,
+    push: Optional[str] = None,
+    private: bool = False,
+    card: CardOptions = CardOptions(),
 ) -> None:
     """Exports the model of a checkpoint.
 
@@ -66,9 +72,12 @@ def export(
         precision, without_context: see :meth:`ExportFormat.write`.
         data: output folder of ``docnmt prepare`` or data-bin; None: that of the training.
         force: replace an existing export.
+        push: repository on the Hugging Face hub, ``OWNER/MODEL``, to upload the export to.
+        private: a new repository is private.
+        card: facts of the model card of the repository.
 
     Raises:
-        InputError: the output exists; the model cannot be read, or expressed in the format.
+        InputError: the output exists; the model cannot be read, or expressed in the format; the upload failed.
     """
     from docnmt_fairseq.checkpoints import data_of_training, load_ensemble, read_checkpoint
     from docnmt_fairseq.corpus.prepared import prepared_folder
@@ -84,13 +93,17 @@ def export(
         raise InputError(f"--output {output}: {hint}")
     data = prepared_folder(data_of_training(read_checkpoint(path)) if data is None else Path(data))
     ensemble = load_ensemble(path, data=data)
-    if not kind.folder:
+    repository = None if push is None else Repository(push, private)
+    if kind.folder:
+        with atomic_folder(output) as folder:
+            kind.write(ensemble, folder, precision, without_context)
+            facts = {"format": format_name, "precision": precision, "written_by": f"docnmt_fairseq {__version__}"}
+            write_json(folder / MARKER, facts, indent=2)
+    else:
         kind.write(ensemble, output, precision, without_context)
-        return
-    with atomic_folder(output) as folder:
-        kind.write(ensemble, folder, precision, without_context)
-        facts = {"format": format_name, "precision": precision, "written_by": f"docnmt_fairseq {__version__}"}
-        write_json(folder / MARKER, facts, indent=2)
+    if repository is not None:
+        body = (output / CARD).read_text(encoding="utf-8") if kind.folder else ""
+        repository.push(ensemble, output, model_card(ensemble, format_name, repository.name, card, body))
 
 
 def _is_export(output: Path) -> bool:

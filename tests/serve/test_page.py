@@ -111,7 +111,8 @@ def test_files_that_are_not_utf8_are_refused(page, tmp_path, name):
 
 DROP = """const data = new DataTransfer();
 data.items.add(new File(["a b here."], "talk.txt"));
-const events = ["dragover", "drop"].map((name) => new DragEvent(name, {bubbles: true, cancelable: true, dataTransfer: data}));
+const init = {bubbles: true, cancelable: true, dataTransfer: data};
+const events = ["dragover", "drop"].map((name) => new DragEvent(name, init));
 events.forEach((event) => document.querySelector(arguments[0]).dispatchEvent(event));
 return events.map((event) => event.defaultPrevented);"""
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, List
 
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.files import copy_file, write_bytes, write_json
+from docnmt_fairseq.files import write_bytes
 from docnmt_fairseq.hub.exporting import EXPORT_FORMATS, ExportFormat
 
 if TYPE_CHECKING:
@@ -21,10 +21,6 @@ ACTIVATIONS = {
     "tanh": "Tanh",
 }  # fmt: skip
 TEXT = "text"  # folder of the text models, in the layout of docnmt prepare
-TEXT_OPTIONS = (
-    "source_lang", "target_lang", "tokenizer", "source_tokenizer", "target_tokenizer", "truecase", "subwords", "joint",
-    "edits_of", "source_lang_token", "target_lang_token",
-)  # fmt: skip
 SEARCH = 'max_decoding_length=200, suppress_sequences=[["<pad>"]]'
 WITH_CODEC = """from pathlib import Path
 
@@ -150,21 +146,13 @@ def write_text_models(data: Path, folder: Path) -> None:
     Raises:
         InputError: a text model is missing; the targets are edit operations.
     """
-    from docnmt_fairseq.corpus.prepared import MANIFEST, is_prepared
-    from docnmt_fairseq.corpus.text_codec import TextCodec
+    from docnmt_fairseq.corpus.prepared import is_prepared
+    from docnmt_fairseq.hub.text_models import copy_text_models
 
     if not is_prepared(data):
         _write_page(folder, "The input consists of tokens in the form of the training data.", WITH_TOKENS)
         return
-    codec = TextCodec.of_output(data)
-    codec.load()  # checks the models
-    options = {name: codec.options[name] for name in TEXT_OPTIONS if name in codec.options}
-    write_json(folder / TEXT / MANIFEST, {"options": options}, indent=2)
-    files = {name for side in codec.pipelines for name in (side.truecaser_file, side.subword_file) if name}
-    for name in sorted(files):
-        if (data / "models" / name).is_file():
-            copy_file(data / "models" / name, folder / TEXT / "models" / name)
-    _write_page_for(folder, codec)
+    _write_page_for(folder, copy_text_models(data, folder / TEXT))
 
 
 def _write_page_for(folder: Path, codec: "TextCodec") -> None:
