@@ -2,12 +2,13 @@
 
 import html
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Dict, Iterator, List, Mapping, Sequence, Tuple, Union
 
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.translate.formats.base import Parsed, Pieces, WholeFile, decode, register
-from docnmt_fairseq.translate.formats.inline import NAME, Mark, Marked, Tag, tags_of
+from docnmt_fairseq.translate.formats.inline import NAME, Mark, Marked, Tag, objects_of, tags_of
 from docnmt_fairseq.translate.formats.markup_projection import Gap
 from docnmt_fairseq.translate.formats.segments import Segment
 
@@ -35,8 +36,16 @@ READ = frozenset((
     "aria-roledescription", "aria-valuetext",
 ))  # fmt: skip
 DESCRIPTIONS = frozenset(("description", "og:title", "og:description", "twitter:title", "twitter:description"))
+Region = Tuple[Tag, int, int]  # untranslated text: tag that stands for it, its end, number of the next tag
 BUTTONS = frozenset(("button", "submit", "reset"))
-UNTRANSLATED = re.compile(r"""\stranslate\s*=\s*["']?no["'\s>]""", re.IGNORECASE)
+UNTRANSLATED = re.compile(
+    r"""\stranslate\s*=\s*["']?no["'\s>]|\sclass\s*=\s*(?:"[^"]*\bnotranslate\b|'[^']*\bnotranslate\b|notranslate[\s>])""",
+    re.IGNORECASE,
+)
+TRANSLATED = re.compile(r"""\stranslate\s*=\s*(?:["']?yes["'\s>]|""|'')""", re.IGNORECASE)
+LINK = re.compile(r"</?a[\s>]", re.IGNORECASE)
+INDEX = re.compile(r"<su[bp][\s>]", re.IGNORECASE)
+STATEMENT = re.compile(r"\{%|<%(?!=)|\{\{[#/]")  # of a template
 
 
 @register("html")
@@ -57,7 +66,7 @@ class Html(WholeFile):
 
         def render(pieces: List[Pieces]) -> bytes:
             new = list(zip(texts, pieces))
-            values = [(one, own[0]) for one, own in new if isinstance(one, Value) and own is not None]
+            values = [(one, own) for one, own in new if isinstance(one, Value) and own is not None]
             changed = list(_parts(_with_values(text, values)))
             # With unbalanced quotation marks, new values could change the tags.
             found = changed if list(map(_shape, changed)) == list(map(_shape, parts)) else parts
@@ -95,17 +104,19 @@ class Value:
     written: str
 
     @property
-    def text(self) -> str:
-        """Readable text."""
-        return html.unescape(self.written[1:-1] if self.written[0] in "\"'" else self.written)
+    def marked(self) -> Marked:
+        """Readable text with its placeholders."""
+        text = html.unescape(self.written[1:-1] if self.written[0] in "\"'" else self.written)
+        return Marked(text, objects_of(text))
 
     def segment(self) -> Segment:
         """Returns the text as a segment."""
-        return Segment([self.text])
+        return self.marked.segment()
 
-    def render(self, text: str) -> str:
-        """Returns the value with another text."""
-        return self.written if text == self.text else f'"{html.escape(text)}"'
+    def render(self, pieces: List[str]) -> str:
+        """Returns the value with a translation."""
+        text = self.marked.render(pieces)
+        return self.written if text == self.marked.render(None) else f'"{html.escape(text)}"'
 
 
 def _texts(parts: Sequence[Union[str, Marked]], values: Sequence[Value]) -> Iterator[Union[Marked, Value]]:
@@ -124,7 +135,7 @@ def _shape(part: Union[str, Marked]) -> object:
     return (part.pieces, part.gaps) if isinstance(part, Marked) else None
 
 
-def _with_values(text: str, values: Sequence[Tuple[Value, str]]) -> str:
+def _with_values(text: str, values: Sequence[Tuple[Value, List[str]]]) -> str:
     """Returns the file with new values of attributes."""
     found, behind = [], 0
     for value, new in values:
@@ -160,12 +171,44 @@ def _top_tags(text: str) -> Iterator[Tuple[Tag, int, Gap]]:
     """Yields the tags outside of untranslated elements, with the end of the tag or element and its gap."""
     tags = list(tags_of(text, RAW))
     ends = _ends(tags)
+    kept: Dict[int, Region] = {}
     number = 0
     while number < len(tags):
-        tag = tags[number]
-        last = ends.get(number, number) if _is_kept(text, tag) else number
-        yield tag, tags[last].end, tag.gap if last == number else Gap.OBJECT
-        number = last + 1
+        tag, last = tags[number], ends.get(number)
+        if number not in kept and _is_kept(text, tag):
+            kept.update(_kept_regions(text, tags, ends, number))
+        if number in kept:
+            tag, end, number = kept[number]
+            yield tag, end, Gap.OBJECT
+        elif last == number + 1 and tag.end == tags[last].start and tag.name in INLINE:  # an icon or an anchor
+            yield tag, tags[last].end, Gap.OBJECT
+            number += 2
+        else:
+            yield tag, tag.end, tag.gap
+            number += 1
+
+
+def _kept_regions(text: str, tags: Sequence[Tag], ends: Mapping[int, int], number: int) -> Iterator[Tuple[int, Region]]:
+    """Yields the untranslated regions of an element, which are between translated elements inside.
+
+    Each has the number of its first tag: the start tag, or the end tag of a translated element.
+    """
+    tag, last = tags[number], ends.get(number)
+    if last is None:  # the next block ends it
+        blocks = (n for n in range(number + 1, len(tags)) if tags[n].name and tags[n].name not in INLINE)
+        behind = next(blocks, len(tags))
+        end = tags[behind].start if behind < len(tags) else len(text)
+    else:
+        behind, end = last + 1, tags[last].end
+    first = number
+    for inner in range(number + 1, behind) if tag.name not in KEPT else ():
+        one = tags[inner]
+        if inner > first and ends.get(inner, behind) < behind and TRANSLATED.search(text, one.start, one.end):
+            yield first, (tag, one.start, inner)
+            first = ends[inner]
+            name = tag.name if one.name in INLINE else one.name  # a block ends the text
+            tag = replace(tags[first], name=name)
+    yield first, (tag, end, behind)
 
 
 def _parts(text: str) -> Iterator[Union[str, Marked]]:
@@ -177,25 +220,65 @@ def _parts(text: str) -> Iterator[Union[str, Marked]]:
         if tag.name in INLINE or not tag.name:
             marks.append((tag.start, end, gap))
             continue
-        if first < tag.start:
-            yield _marked(text, first, tag.start, marks)
+        yield from _divided(text, first, tag.start, marks)
         yield text[tag.start : end]
         marks, first = [], end
-    if behind < len(text):
-        # A tag without an end continues to the end of the file.
-        broken = text.find("<", behind)
-        while broken >= 0 and not NAME.match(text, broken):
-            broken = text.find("<", broken + 1)
-        broken = len(text) if broken < 0 else broken
-        yield _marked(text, first, broken, marks)
-        yield text[broken:]
-    elif first < len(text):
-        yield _marked(text, first, len(text), marks)
+    # A tag without an end continues to the end of the file.
+    broken = text.find("<", behind)
+    while broken >= 0 and not NAME.match(text, broken):
+        broken = text.find("<", broken + 1)
+    broken = len(text) if broken < 0 else broken
+    yield from _divided(text, first, broken, marks)
+    yield text[broken:]
 
 
-def _marked(text: str, first: int, end: int, marks: List[Mark]) -> Marked:
-    own = [(start - first, stop - first, gap) for start, stop, gap in marks]
-    return Marked(text[first:end], own, html.unescape, lambda text: html.escape(text, quote=False))
+def _divided(text: str, first: int, end: int, tags: List[Mark]) -> Iterator[Marked]:
+    """Yields a text; several if it consists of links, or elements in it touch without white space."""
+    own = text[first:end]
+    marks = [(start - first, stop - first, gap) for start, stop, gap in tags] + list(objects_of(own))
+    marks = [mark for mark in _apart(marks) if mark[1] <= len(own)]
+    cuts = sorted({0, *_touching(own, marks), *_links(own, marks), len(own)})
+    for start, stop in pairwise(cuts):
+        inside = [(a - start, b - start, gap) for a, b, gap in marks if start <= a < stop or a == b == stop]
+        yield Marked(own[start:stop], inside, html.unescape, lambda text: html.escape(text, quote=False))
+
+
+def _apart(marks: List[Mark]) -> Iterator[Mark]:
+    """Yields marks without those that overlap with a previous one."""
+    behind = 0
+    for mark in sorted(marks, key=lambda mark: (mark[0], -mark[1])):
+        if mark[0] >= behind:
+            behind = mark[1]
+            yield mark
+
+
+def _touching(text: str, marks: Sequence[Mark]) -> Iterator[int]:
+    """Yields places between words where an element ends and the next one starts, or a template branches."""
+    ends, closed, cut = -1, False, -1  # end of the last mark; state of a run of marks without text in between
+    for start, stop, gap in [*marks, (len(text), len(text), Gap.OBJECT)]:
+        if start != ends:
+            if cut > 0 and text[ends : ends + 1].isalnum():
+                yield cut
+            closed, cut = False, -1
+            spaced = not text[start - 1 : start].strip()
+        next_element = closed and gap is Gap.OPEN and not INDEX.match(text, start)
+        if not spaced and cut < 0 and (next_element or STATEMENT.match(text, start)):
+            cut = start
+        closed, ends = closed or gap is Gap.CLOSE, stop
+
+
+def _links(text: str, marks: Sequence[Mark]) -> List[int]:
+    """Returns the starts and ends of the links of a text that has no words outside of links."""
+    places: List[int] = []
+    behind, inside = 0, False
+    for start, stop, gap in [*marks, (len(text), len(text), Gap.OBJECT)]:
+        if not inside and any(map(str.isalpha, text[behind:start])):
+            return []
+        if gap is not Gap.OBJECT and LINK.match(text, start):
+            inside = gap is Gap.OPEN
+            places.append(start if inside else stop)
+        behind = stop
+    return places if len(places) > 2 else []
 
 
 def _is_kept(text: str, tag: Tag) -> bool:

@@ -9,6 +9,7 @@ from docnmt_fairseq.translate.formats.segments import Segment
 
 NAME = re.compile(r"</?([A-Za-z][^\s/>]*)")
 ATTRIBUTE = re.compile(r"""[^>=]*(?:=\s*(?:"[^"]*"|'[^']*')?)?""")
+CODE = re.compile(r"<\?(?:php\b|=)")  # which may contain >
 VOID = frozenset((
     "area", "base", "basefont", "bgsound", "br", "col", "embed", "frame", "hr", "img", "input", "keygen",
     "link", "meta", "param", "source", "track", "wbr",
@@ -96,6 +97,8 @@ def tags_of(text: str, raw: Container[str] = ()) -> Iterator[Tag]:
 
 
 def _special(text: str, start: int) -> Tag:
+    if CODE.match(text, start) and (end := text.find("?>", start)) >= 0:
+        return Tag(start, end + 2, "", Gap.OBJECT)
     mark, over = ("-->", 4) if text.startswith("<!--", start) else (">", 2)
     mark, over = ("]]>", 9) if text.startswith("<![CDATA[", start) else (mark, over)
     end = text.find(mark, start + over)
@@ -119,16 +122,55 @@ def _tag(text: str, start: int) -> Optional[Tag]:
 
 
 def marks_in(text: str, *objects: "re.Pattern[str]") -> List[Mark]:
-    """Returns the tags of a text, and the objects that match patterns; they may overlap."""
+    """Returns the tags of a text, its addresses and note marks, and matches of patterns; they may overlap."""
     tags = [(tag.start, tag.end, tag.gap) for tag in tags_of(text)]
-    return tags + [(*found.span(), Gap.OBJECT) for pattern in objects for found in pattern.finditer(text)]
+    return [*tags, *_notes_in(text), *objects_in(text, ADDRESS, *objects)]
 
 
-# --- Placeholders of messages ---
+def objects_in(text: str, *objects: "re.Pattern[str]") -> Iterator[Mark]:
+    """Yields the matches of patterns."""
+    for pattern in objects:
+        for found in pattern.finditer(text):
+            yield *found.span(), Gap.OBJECT
 
-# Of printf, Python, Objective-C, Qt, and in braces.
-PLACEHOLDER = re.compile(
-    r"%(?:\d+\$)?(?:\([^()]*\))?[-+#0]*\d*(?:\.\d+)?(?:hh|h|ll|l|L|z|j|t|q)?[a-zA-Z%@]|%L?\d+|\$?\{[^{}\s]*\}"
+
+# --- Addresses and notes ---
+
+# URL, e-mail address, path of Windows.
+ADDRESS = re.compile(
+    r"""(?<![A-Za-z])(?:(?:https?|ftp)://|www\.)(?:[^\s<>()\[\]`*"\u3000-\u9fff\uff00-\uffef]|\([^\s<>()]*\))*"""
+    r"""(?:[^\s<>()\[\]`*.,;:!?"'_\u3000-\u9fff\uff00-\uffef]|\([^\s<>()]*\))"""
+    r"""|\b[\w.+-]+@\w[\w-]*(?:\.\w[\w-]*)+|\b[A-Za-z]:\\[^\s<>"|?*]*\w"""
+)
+RAISED = re.compile(r"<sup\b[^<>]*>(.{0,300}?)</sup\s*>", re.IGNORECASE | re.DOTALL)
+MARKUP = re.compile(r"<[^<>]*>")
+BASE = re.compile(r"(?:(?<!\d)\d{1,3}|(?<![^\W_])[^\W\d_]{1,2})\Z")  # of a power, unit or abbreviation: m<sup>2</sup>
+NUMBER = re.compile(r"[-+\u2212\u2013]?\w+[-+\u2212]?")
+
+
+def _notes_in(text: str) -> Iterator[Mark]:
+    """Yields the marks of notes: raised text directly after a word or punctuation."""
+    for found in RAISED.finditer(text):
+        before = text[max(found.start() - 200, 0) : found.start()]
+        word = MARKUP.sub("", before)
+        is_power = BASE.search(word) and NUMBER.fullmatch(MARKUP.sub("", found[1])) and not before.endswith("</sup>")
+        if not is_power and (not word[-1:].isspace() if word else not any(map(str.isalpha, found[1]))):
+            yield *found.span(), Gap.OBJECT
+
+
+# --- Placeholders ---
+
+# Text that a program inserts: {% if x %}, <%= x %>, {{ x }}, %name%, {name}, ${name}, {/* comment */}
+TEMPLATE = re.compile(
+    r"\{%.*?%\}|<%.*?%>|\{{2,3}[^{}]*\}{2,3}|(?<![\w%])%[A-Za-z_]\w*%(?!\w)|[$#]?\{[^{}\s]*\}|\{/\*.*?\*/\}", re.DOTALL
+)
+# [shop_name], __count__, @user.Name, :name
+NAMED = re.compile(
+    r"\[[a-z]+(?:_[a-z]+)+\]|(?<!\w)__\w+?__(?!\w)|(?<![\w@])@[A-Za-z]\w*(?:\.[A-Za-z]\w*)+|(?<!\S):[a-z]\w+\b(?!:)"
+)
+# Of printf, Python, Objective-C, Qt; not after a digit: 100%ig.
+PRINTF = re.compile(
+    r"(?<!\d)%(?:\d+\$)?(?:\([^()]*\))?[-+#0]*\d*(?:\.\d+)?(?:hh|h|ll|l|L|z|j|t|q)?[a-zA-Z%@]|(?<!\d)%L?\d+"
 )
 BRACE = re.compile("[{}]")
 # With nested braces: {{name}}, and ICU's {n, plural, one {# file} other {# files}}.
@@ -139,7 +181,14 @@ NESTED = re.compile(
 
 def marks_of_message(text: str) -> Iterator[Mark]:
     """Yields tags and placeholders of a message of a program, which may overlap."""
-    yield from marks_in(text, PLACEHOLDER)
+    yield from marks_in(text)
+    yield from objects_of(text)
+
+
+def objects_of(text: str) -> Iterator[Mark]:
+    """Yields addresses, marks of notes and placeholders, which may overlap."""
+    yield from _notes_in(text)
+    yield from objects_in(text, ADDRESS, TEMPLATE, NAMED, PRINTF)
     is_open: List[int] = []
     for found in BRACE.finditer(text):
         if found[0] == "{":

@@ -11,7 +11,7 @@ from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 from enum import Enum
 from itertools import accumulate, pairwise
-from typing import Dict, Iterator, List, Sequence, Tuple
+from typing import Container, Dict, Iterator, List, Mapping, Sequence, Tuple
 
 # Characters after which a line may end without a space: Han, Hiragana, Katakana.
 UNSPACED = "\u3005\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
@@ -87,8 +87,8 @@ class Atoms:
     visible: List[int]  # number of characters before each atom, and before the end, without white space
 
     @classmethod
-    def of(cls, text: str) -> "Atoms":
-        """Returns the atoms of a text."""
+    def of(cls, text: str, inside: Container[int] = ()) -> "Atoms":
+        """Returns the atoms of a text; ``inside`` are places where a word may be cut."""
         spans: List[Span] = []
         whole, words = [], []
         for found in WORD.finditer(text):
@@ -99,7 +99,8 @@ class Atoms:
             while last > first and _is_punctuation(text[last - 1]):
                 last -= 1
             words.append(len(spans) + int(start < first < end))
-            spans += [(a, b) for a, b in ((start, first), (first, last), (last, end)) if a < b]
+            parts = [first, *(place for place in range(first + 1, last) if place in inside), last]
+            spans += [(a, b) for a, b in ((start, first), *pairwise(parts), (last, end)) if a < b]
         visible = list(accumulate((end - start for start, end in spans), initial=0))
         return cls(spans, [*whole, len(spans)], [*words, len(spans)], visible)
 
@@ -136,14 +137,15 @@ def project(translation: str, pieces: Sequence[str], gaps: Sequence[Gap]) -> Lis
     """
     if len(pieces) == 1:
         return [translation.strip()]
-    atoms = Atoms.of(translation)
     spans = list(cores_of(pieces, gaps))
-    if not atoms.spans:
-        return [(piece[:start] + piece[end:]).strip() for piece, (start, end) in zip(pieces, spans)]
     texts = [piece[start:end] for piece, (start, end) in zip(pieces, spans)]
     cores = [number for number, text in enumerate(texts) if text]
     between = [gaps[left:right] for left, right in pairwise(cores)]
-    cuts = _cuts(translation, atoms, [texts[core] for core in cores], between)
+    inside = _word_cuts(translation, pieces, cores, between)
+    atoms = Atoms.of(translation, set(inside.values()))
+    if not atoms.spans:
+        return [(piece[:start] + piece[end:]).strip() for piece, (start, end) in zip(pieces, spans)]
+    cuts = _cuts(translation, atoms, [texts[core] for core in cores], between, inside)
     projected = ["" for _ in pieces]
     for core, (first, end) in zip(cores, pairwise([0, *cuts, len(atoms.spans)])):
         projected[core] = translation[atoms.spans[first][0] : atoms.spans[end - 1][1]] if first < end else ""
@@ -160,10 +162,57 @@ def project(translation: str, pieces: Sequence[str], gaps: Sequence[Gap]) -> Lis
     return projected
 
 
-def _cuts(translation: str, atoms: Atoms, cores: Sequence[str], gaps: Sequence[Sequence[Gap]]) -> List[int]:
-    """The number of atoms before each cut, a cut between every two cores."""
-    wanted = list(accumulate((sum(map(len, core.split())) for core in cores), initial=0))
-    wordy = [any(map(str.isalnum, core)) for core in cores]
+def _word_cuts(
+    translation: str, pieces: Sequence[str], cores: Sequence[int], gaps: Sequence[Sequence[Gap]]
+) -> Dict[int, int]:
+    """Returns the places of the cuts inside words that occur unchanged in the translation: m|2, H|2|O.
+
+    Returns:
+        number of the core after the cut -> place in the translation; -1 if a word with digits was not found: no other
+        word is raised or lowered instead.
+    """
+    text, starts = "", []
+    glued: Dict[int, int] = {}  # core -> start in the text
+    for number, core in enumerate(cores):
+        starts.append(len(text))
+        piece = pieces[core]
+        objects = number and any(gap in (Gap.OBJECT, Gap.PART, Gap.LINE) for gap in gaps[number - 1])
+        empty = number and not any(pieces[cores[number - 1] + 1 : core])
+        if empty and not objects and text[-1:].isalnum() and piece[:1].isalnum():
+            glued[number] = len(text)
+        text += "\0" + piece if objects else piece
+    found: Dict[int, int] = {}
+    for word in re.finditer(r"\w+", text) if glued else ():
+        own = {number: start - word.start() for number, start in glued.items() if word.start() < start < word.end()}
+        if own:
+            alike = re.compile(rf"(?<!\w){word[0]}(?!\w)", re.IGNORECASE)
+            places = [one.start() for one in alike.finditer(translation)]
+            order = sum(1 for _ in alike.finditer(text, 0, word.start()))
+            last, size = max(own), len(word[0])
+            ends = starts[last] + len(pieces[cores[last]].split()[0]) == word.end()
+            fits = len(places) == sum(1 for _ in alike.finditer(text))
+            if fits and last + 1 == len(cores):
+                fits = not any(map(str.isalnum, translation[places[order] + size :]))
+            if fits:
+                found.update({number: places[order] + offset for number, offset in own.items()})
+                found.update({last + 1: places[order] + size} if ends and last + 1 < len(cores) else {})
+            elif any(map(str.isdigit, word[0])):
+                found.update(dict.fromkeys(own, -1))
+    return found
+
+
+def _cuts(
+    translation: str,
+    atoms: Atoms,
+    cores: Sequence[str],
+    gaps: Sequence[Sequence[Gap]],
+    inside: Mapping[int, int],
+) -> List[int]:
+    """The number of atoms before each cut, a cut between every two cores; ``inside``: see :func:`_word_cuts`."""
+    lost = [inside.get(number) == -1 for number in range(len(cores))]
+    sizes = (0 if one else sum(map(len, core.split())) for core, one in zip(cores, lost))
+    wanted = list(accumulate(sizes, initial=0))
+    wordy = [any(map(str.isalnum, core)) and not one for core, one in zip(cores, lost)]
     line_ends = [Gap.LINE in own or Gap.PART in own for own in gaps]
     among = [
         atoms.whole if line_end else atoms.words if core[0].isalnum() else range(len(atoms.visible))
@@ -171,11 +220,12 @@ def _cuts(translation: str, atoms: Atoms, cores: Sequence[str], gaps: Sequence[S
     ]
     enough = sum(wordy) < len(atoms.whole)
     needs = list(accumulate(wordy if enough else [False for _ in cores], initial=0))
-    fixed = {0: 0, **_unchanged_cores(translation, atoms.spans, cores), len(cores): len(atoms.spans)}
+    fixed = {0: 0, **_unchanged_cores(translation, atoms.spans, cores, inside), len(cores): len(atoms.spans)}
     places = sorted(fixed)
     # A word that is found again must leave the others theirs, and no line ends inside a word.
     if any(needs[b] - needs[a] > fixed[b] - fixed[a] for a, b in pairwise(places)) or any(line_ends):
-        places = [0, len(cores)]
+        needs = [0 for _ in needs] if inside else needs
+        places = sorted({0, *(inside.keys() & fixed.keys()), len(cores)}) if not any(line_ends) else [0, len(cores)]
     cuts: List[int] = []
     for begin, end in pairwise(places):
         scale = (atoms.visible[fixed[end]] - atoms.visible[fixed[begin]]) / max(wanted[end] - wanted[begin], 1)
@@ -191,8 +241,13 @@ def _cuts(translation: str, atoms: Atoms, cores: Sequence[str], gaps: Sequence[S
     return cuts
 
 
-def _unchanged_cores(translation: str, atoms: Sequence[Span], cores: Sequence[str]) -> Dict[int, int]:
-    """Returns the cuts around cores that occur once and unchanged in the translation: core -> atoms before it."""
+def _unchanged_cores(
+    translation: str, atoms: Sequence[Span], cores: Sequence[str], inside: Mapping[int, int]
+) -> Dict[int, int]:
+    """Returns the cuts around cores that occur once and unchanged in the translation: core -> atoms before it.
+
+    Cuts inside of unchanged words are added.
+    """
     if len(cores) > MAX_SEARCHED:
         return {}
     starts = {start: number for number, (start, _) in enumerate(atoms)}
@@ -200,6 +255,10 @@ def _unchanged_cores(translation: str, atoms: Sequence[Span], cores: Sequence[st
     fixed: Dict[int, int] = {}
     behind = 0
     for number, core in enumerate(cores):
+        place = inside.get(number, -1)
+        cut = starts.get(place, ends.get(place, -1))
+        if cut >= max(behind, 1):
+            fixed[number] = behind = cut
         if len(core) < 2 or cores.count(core) > 1 or not any(map(str.isalnum, core)):
             continue
         place = translation.find(core)

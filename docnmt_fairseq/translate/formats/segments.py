@@ -16,6 +16,7 @@ from docnmt_fairseq.translate.formats.markup_projection import CLOSING, Gap, Spa
 
 Split = Callable[[str], List[str]]  # text to sentences, whose concatenation is the text
 
+ENDS_CLAUSE = tuple(".,:;!?")
 MAX_CUES = 6  # subtitles of a sentence; without end punctuation, the last of them ends it
 
 
@@ -99,8 +100,14 @@ def _sentences(segment: Segment, split: Split) -> Iterator[Sentence]:
 
 
 def _readable(text: str, spans: Sequence[Span], segment: Segment) -> List[str]:
-    """Returns the characters that the model sees: "" for those of objects, and for spaces that objects leave."""
+    """Returns the characters that the model sees: "" for those of objects, and for spaces that objects leave.
+
+    A space is added between a punctuation mark and a word in another element: ``<b>Note:</b>The house``.
+    """
     characters = list(text)
+    for start, _ in spans[1:]:
+        if text[max(start - 1, 0) : start] in ENDS_CLAUSE and text[start : start + 1].isalpha():
+            characters[start - 1] += " "
     if Gap.OBJECT not in segment.gaps:
         return characters
     cores = cores_of(segment.pieces, segment.gaps)

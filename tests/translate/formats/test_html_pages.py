@@ -155,3 +155,99 @@ def test_random_pages(page, way):
 def html_text(page):
     """Returns the letters outside tags and entities."""
     return re.findall("[a-zA-Z]", re.sub(r"&\w+;", "", TAGS.sub(" ", page)))
+
+
+@pytest.mark.parametrize(
+    ("page", "wanted"),
+    [
+        ("<a>The dog</a><a>Cats</a>", ["The dog", "Cats"]),
+        ("<nav><a><b>One</b></a> | <a>Two dogs</a> | <a>Three</a></nav>", ["One", "Two dogs", "Three"]),
+        ("See <a>one</a>, <a>two dogs</a>.", ["See one, two dogs."]),
+        ("<i>Big</i><b><a>dog</a></b> here", ["Big", "dog here"]),
+        ("<label>Name<input></label><label>Your house</label>", ["Name", "Your house"]),
+        ("Click<img src=a.png>here", ["Click here"]),
+        ("Open<i class=icon></i>it", ["Open it"]),
+        ("<b>Note:</b>The house", ["Note: The house"]),
+        ("<b>B</b>ig dog", ["Big dog"]),
+    ],
+)
+def test_words_of_different_elements_are_not_joined(page, wanted):
+    found, (lines,) = through("html", page)
+    assert [line for line in lines if line != "<p>"] == wanted
+    assert TAGS.findall(found.decode()) == TAGS.findall(page)
+
+
+def test_links_keep_their_words():
+    page = "<p><a>Long text of a link</a> <a>Old</a><a>News today</a></p>"
+    found = through("html", page, WAYS["backwards"])[0].decode()
+    assert found == "<p><a>link a of text Long</a> <a>Old</a><a>today News</a></p>"
+
+
+@pytest.mark.parametrize(
+    ("page", "wanted"),
+    [
+        ("20 m<sup>2</sup> in all, CO<sub>2</sub>!", "It has in all 20 m<sup>2</sup>, CO<sub>2</sub>!"),
+        ("10<sup>6</sup> and H<sub>2</sub>SO<sub>4</sub>.", "10<sup>6</sup> times H<sub>2</sub>SO<sub>4</sub>."),
+        ("5 m<sup>2</sup> and 6 m<sup>2</sup>, then", "Here 5 m<sup>2</sup> and now 6 m<sup>2</sup>"),
+    ],
+)
+def test_raised_digits_stay_in_their_words(page, wanted):
+    found, (lines,) = through("html", page, lambda line: TAGS.sub("", wanted))
+    assert lines == [TAGS.sub("", page)] and found.decode() == wanted
+
+
+@pytest.mark.parametrize("way", ["Im ersten Stock, 5 qm", "5 m2 im 1st Stock", "5 m2 groß 1st", "Hallo"])
+def test_lost_words_raise_no_other_word(way):
+    found, _ = through("html", "On the 1<sup>st</sup> floor, 5 m<sup>2</sup> big", lambda line: way)
+    assert set(re.findall("<sup>(.*?)</sup>", found.decode())) <= {"", "2", "st"}
+
+
+@pytest.mark.parametrize(
+    ("page", "shown"),
+    [
+        ("It is here.<sup>1</sup> The cat<sup><a>[2]</a></sup> too", ["It is here.", "The cat too"]),
+        ("<sup>*</sup>The note", ["The note"]),
+        ("Since 1984<sup>3</sup> it is Docnmt<sup>TM</sup>.", ["Since 1984 it is Docnmt."]),
+    ],
+)
+def test_marks_of_notes_are_objects(page, shown):
+    found, (lines,) = through("html", page)
+    assert lines == shown
+    assert re.findall(r"<sup>.*?</sup>", found.decode()) == re.findall(r"<sup>.*?</sup>", page)
+
+
+@pytest.mark.parametrize(
+    ("page", "shown"),
+    [
+        ("<div translate=no>A <b translate=yes>dog</b> and <i translate='yes'>a cat</i> here</div>x", "dog|a cat|x"),
+        ("<p class='a notranslate'>A dog</p><p class=notranslates>A cat</p>", "A cat"),
+        ("<p translate=no>One <b>two</b><p>Three<div translate=no>Four", "Three"),
+        ("<div translate=no>A<p translate=yes>B <b translate=no>C</b></p>D</div>E", "B|E"),
+        ("<pre>a<b translate=yes>b</b></pre>c", "c"),
+    ],
+)
+def test_translate_attribute(page, shown):
+    found, (lines,) = through("html", page, lambda line: f"{line}!")
+    assert "|".join(line for line in lines if line != "<p>") == shown
+    assert found.decode().replace("!", "") == page
+
+
+TEMPLATES = [
+    "{% if a.b > 1 %}", "{{ user.name|upper }}", "{{{raw}}}", "<%= user.name %>", "%name%", "{amount}", "${amount}",
+    "[shop_name]", "__count__", "@user.Name", ":name", "%s", "%(name)s", "<?php if ($a > b) echo 'word'; ?>",
+    "https://a.org/word?b=c&amp;d", "a.word@b.org", "www.word.org",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("template", TEMPLATES)
+def test_templates_and_addresses_stay(template):
+    page = f"<p>Dear {template}, the word: {template}.</p><img alt='A word {template}'>"
+    found, (lines,) = through("html", page)
+    assert found.decode().startswith(f"<p>DEAR {template}, THE WORD: {template}.</p>")
+    assert lines[0] == "Dear the word:"
+
+
+def test_branches_of_templates_keep_their_words():
+    page = "<p>It is {% if x %}a big dog{% else %}red{% endif %}.</p>"
+    found, _ = through("html", page)
+    assert found.decode() == "<p>IT IS {% if x %}A BIG DOG{% else %}RED{% endif %}.</p>"
