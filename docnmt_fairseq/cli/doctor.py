@@ -24,12 +24,7 @@ HELP = "report what is installed, what works, and how to fix the rest"
 PACKAGE = docnmt_fairseq.__name__
 OK, OFF, BROKEN = "ok", "off", "broken"
 
-MODULES = {
-    "fairseq-fixed": "fairseq",
-    "pyyaml": "yaml",
-    "pillow": "PIL",
-    "backports-zstd": "backports.zstd",
-}  # distributions whose module differs in name
+MODULES = {"fairseq-fixed": "fairseq", "pyyaml": "yaml", "pillow": "PIL"}  # distributions whose module differs in name
 EXTRAS = {  # optional dependencies of users, and the features that need them
     "jieba": "Chinese word segmentation",
     "bpe": "docnmt prepare --subwords subword-nmt",

@@ -105,8 +105,12 @@ PATCHES: Tuple[Patch, ...] = (
         },
     ),
     Patch(
-        "from_pretrained(…).translate applies subwords to document boundaries and leaves out language tokens.",
-        {"fairseq.hub_utils:GeneratorHubInterface.encode": commands.encode_by_task},
+        "from_pretrained(…).translate applies subwords to document boundaries, and leaves out language tokens and the "
+        "results of skipped sentences.",
+        {
+            "fairseq.hub_utils:GeneratorHubInterface.encode": commands.encode_by_task,
+            "fairseq.hub_utils:GeneratorHubInterface.generate": commands.keep_every_sentence,
+        },
     ),
     Patch(
         "Deprecation warnings of fairseq's own calls and repeated lines about batches bury the rest of the log.",

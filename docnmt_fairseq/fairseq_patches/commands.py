@@ -1,5 +1,6 @@
 """fairseq's commands: start of processes, one-line errors, and the hub interface."""
 
+import copy
 import functools
 import importlib.util
 import os
@@ -7,11 +8,14 @@ import sys
 from pathlib import Path
 from traceback import walk_tb
 from types import TracebackType
-from typing import Any, Callable, Optional, Type
+from typing import Any, Callable, Dict, List, Optional, Type
 
+import torch
 from torch import Tensor, nn
 
 from docnmt_fairseq.errors import InputError
+
+Hypotheses = List[List[Dict[str, Any]]]  # of each sentence, best first
 
 TORCHRUN = ("MASTER_ADDR", "MASTER_PORT", "RANK", "LOCAL_RANK", "WORLD_SIZE")  # environment of its processes
 
@@ -98,3 +102,40 @@ def encode_by_task(encode: Callable[..., Tensor]) -> Callable[..., Tensor]:
         return tokens
 
     return wrapper
+
+
+def keep_every_sentence(generate: Callable[..., Hypotheses]) -> Callable[..., Hypotheses]:
+    """Returns a result per sentence, also of skipped ones; a call that fails does not change the open document."""
+
+    @functools.wraps(generate)
+    def wrapper(self: Any, tokenized_sentences: Any, beam: int = 5, verbose: bool = False,
+                skip_invalid_size_inputs: bool = False, **options: Any) -> Hypotheses:  # fmt: skip
+        state = getattr(self.task, "interactive_state", ())
+        if not state or (torch.is_tensor(tokenized_sentences) and tokenized_sentences.dim() == 1):
+            return generate(self, tokenized_sentences, beam, verbose, skip_invalid_size_inputs, **options)
+        before = {name: copy.copy(getattr(self.task, name)) for name in state}
+        lines, limits = list(tokenized_sentences), self.max_positions
+        longest = limits[0] if isinstance(limits, (tuple, list)) else limits
+        fit = [not skip_invalid_size_inputs or longest is None or len(line) <= longest for line in lines]
+        try:
+            fitting = [line for line, fits in zip(lines, fit) if fits]
+            found = iter(generate(self, fitting, beam, verbose, **options) if fitting else ())
+        except BaseException:
+            for name, value in before.items():
+                setattr(self.task, name, value)
+            raise
+        rows = zip(fit, self.task.are_sentences(lines))
+        return [next(found) if fits else [_empty_hypothesis(self)] for fits, is_sentence in rows if is_sentence]
+
+    return wrapper
+
+
+def _empty_hypothesis(hub: Any) -> Dict[str, Any]:
+    """Returns the hypothesis of a sentence that is not translated."""
+    return {
+        "tokens": torch.tensor([hub.tgt_dict.eos()]),
+        "score": float("-inf"),
+        "attention": torch.empty(0),
+        "alignment": [],
+        "positional_scores": torch.tensor([float("-inf")]),
+    }

@@ -50,6 +50,7 @@ class ConcatenatedTranslationTask(DocumentsTask):
     """Translation task whose samples are windows of sentences."""
 
     cfg: ConcatenatedTranslationConfig
+    interactive_state = ("open_lines",)
     view_defaults = {"concatenate_source": 2, "concatenate_target": 1, "break_symbol": "<brk>"}
 
     def __init__(self, cfg: ConcatenatedTranslationConfig, src_dict: Dictionary, tgt_dict: Dictionary):

@@ -96,6 +96,7 @@ class DocumentTranslationTask(DocumentsTask):
     """
 
     cfg: DocumentTranslationConfig
+    interactive_state = ("open_document",)
     view_defaults = {
         "context": "document",
         "max_document_sentences": 128,

@@ -25,7 +25,7 @@ from torch import Tensor
 from docnmt_fairseq.boundaries import PARAGRAPH, is_boundary
 from docnmt_fairseq.ca_layers.decomposition import AlternatingUpdates
 from docnmt_fairseq.data.concatenation import Hypothesis
-from docnmt_fairseq.data.index import LinesInMemory, Split, index_of
+from docnmt_fairseq.data.index import LinesInMemory, Marks, Split, index_of
 from docnmt_fairseq.data.loading import load_side, read_index
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.fairseq_patches.training import PREEMPTION
@@ -84,11 +84,13 @@ class DocumentsTask(TranslationTask):
         view_defaults: options that define the model's view of documents, with their defaults. An option that is not
             given has the value that the model was trained with, or else its default.
         trained_view: values that the loaded models were trained with.
+        interactive_state: attributes with the lines that are context of the next ones in fairseq-interactive.
         trains: whether a model is trained, not loaded; only then is ``--train-subset`` shuffled and regularised.
     """
 
     cfg: DocumentsConfig
     view_defaults: Mapping[str, Any] = {}
+    interactive_state: Tuple[str, ...] = ()
 
     def __init__(self, cfg: DocumentsConfig, src_dict: Dictionary, tgt_dict: Dictionary):
         super().__init__(cfg, src_dict, tgt_dict)
@@ -234,6 +236,11 @@ class DocumentsTask(TranslationTask):
         return super().get_interactive_tokens_and_lengths(
             lines, lambda line: line if is_boundary(line.strip()) else begin + encode_fn(line)
         )
+
+    def are_sentences(self, lines: List[Tensor]) -> List[bool]:
+        """Whether each line of tokens is a sentence, not a boundary."""
+        found: List[bool] = Marks.read(LinesInMemory(lines), self.paragraph_symbols()[0]).is_sentence.tolist()
+        return found
 
     # --- Training ---
 

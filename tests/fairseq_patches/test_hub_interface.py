@@ -5,6 +5,7 @@ import shutil
 
 import pytest
 
+from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.models.transformer.model import DocumentTransformer
 from tests.support import toy
 from tests.support.documents import write_lines
@@ -40,3 +41,37 @@ def test_translations_are_those_of_fairseq_interactive(begun, tmp_path):
     typed = toy.interactive(data, checkpoint, tmp_path / "lines", "--buffer-size", "7", "--beam", "5")
     expected = [text for _, (text, _) in sorted(typed.hypotheses.items())]
     assert hub_of(data, checkpoint).translate(LINES) == expected and len(expected) == 4
+
+
+LONG = " ".join("a" * 1200)
+
+
+@pytest.mark.parametrize("failing", [[LONG], ["b c", "<p>", LONG], ["b c", "", "d", LONG]])
+def test_a_call_that_fails_does_not_change_the_open_document(begun, failing):
+    undisturbed, hub = hub_of(*begun), hub_of(*begun)
+    expected = [undisturbed.translate(lines) for lines in (["a b c"], ["d e"], ["", "e a"])]
+    assert hub.translate(["a b c"]) == expected[0]
+    with pytest.raises(InputError, match="line"):
+        hub.translate(failing)
+    assert hub.translate(["d e"]) == expected[1]
+
+    def interrupted(*args, **kwargs):
+        raise KeyboardInterrupt
+
+    hub.task.inference_step = interrupted
+    with pytest.raises(KeyboardInterrupt):
+        hub.translate(["b", "", "c"])
+    del hub.task.inference_step
+    assert hub.translate(["", "e a"]) == expected[2]
+
+
+def test_skipped_sentences_have_an_empty_translation(begun):
+    hub = hub_of(*begun)
+    shown = ["a b c", "<p>", "d e", "", "c"]
+    first, second, third = hub.translate(shown)
+    hub.translate([""])
+    lines = [LONG, "a b c", LONG, "<p>", "d e", "", LONG, "c"]
+    assert hub.translate(lines, skip_invalid_size_inputs=True) == ["", first, "", second, "", third]
+    assert hub.translate([LONG], skip_invalid_size_inputs=True) == [""]
+    assert hub.translate(LONG, skip_invalid_size_inputs=True) == ""
+    assert len(hub.translate(["b"])) == 1
