@@ -201,8 +201,8 @@ def test_files(page, server, tmp_path):
     page.type("#file", str(tmp_path / "film.sbv"))
     page.wait("/not known/.test(document.querySelector('#status.error')?.textContent)")
     page.complaints()  # the browser itself reports the answer 422
-    page.run("document.querySelector('#format').value = 'text'")
-    page.type("#file", str(tmp_path / "film.sbv"))
+    change = "const f = document.querySelector('#format'); f.value = arguments[0]; f.dispatchEvent(new Event('change'))"
+    page.run(change, "text")  # translates the refused file again
     page.wait("document.querySelector('#result a[download]')?.textContent === 'film.sbv'")
     page.run("document.querySelector('#format').value = ''")
     (tmp_path / "text.txt").write_text("a b c here.")

@@ -5,7 +5,7 @@
   const [form, text, go, stop, alone, status, result, file, format] =
     ["form", "text", "go", "stop", "alone", "status", "result", "file", "format"].map(find);
   let running = null; // AbortController of the running request
-  let shown = { request: null, translations: [], without: null }; // request: by context
+  let shown = { request: null, translations: [], without: null, file: null }; // request: by context
 
   const element = (tag, attributes = {}, ...children) => {
     const made = document.createElement(tag);
@@ -146,7 +146,7 @@
   };
 
   const translateFile = (taken) => async (signal) => {
-    shown = { request: (context) => askedOf(taken, context), translations: [], without: null };
+    shown = { request: (context) => askedOf(taken, context), translations: [], without: null, file: taken };
     tell(`${taken.name} …`);
     const found = await showSentences("document", signal);
     const content = Uint8Array.from(atob(found.file), (letter) => letter.charCodeAt(0));
@@ -218,6 +218,7 @@
     }
   };
   file.addEventListener("change", () => take(file.files[0]));
+  format.addEventListener("change", () => take(shown.file));
   file.addEventListener("click", () => (file.value = "")); // choosing the same file again is a change
   // Anywhere on the page: next to the field, the browser would leave the page and show what was dropped.
   const page = document.body;
