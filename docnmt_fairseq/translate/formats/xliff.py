@@ -44,41 +44,79 @@ class Xliff(WholeFile):
         return Parsed(segments, render)
 
     def _translate(self, source: etree._Element, pieces: Pieces) -> None:
-        """Adds the translation to the segment of a source."""
-        target = deepcopy(source)
-        target.tag = etree.QName(etree.QName(source).namespace, "target").text
-        slots_within(target, _is_text, marks_of_message).fill(pieces)
+        """Adds the translation of a source, or of a part of it, to its unit."""
+        unit = next(one for one in ancestors(source) if local_name(one) in SEGMENTS)
+        new = deepcopy(source)
+        slots_within(new, _is_text, marks_of_message).fill(pieces)
+        target = _child(unit, "target")
+        if not _is_part(source):
+            target = self._with_target(unit, new)
+        else:
+            if target is None or not any(map(_is_part, target.iter())):
+                target = self._with_target(unit, deepcopy(_child(unit, "seg-source")))
+            parts = [part for part in target.iter() if _is_part(part)]
+            old = next((part for part in parts if part.get("mid") == source.get("mid")), None)
+            if old is None:
+                new.tail = None
+                parts[-1].addnext(new)
+            else:
+                _replace(old, new)
+        # Without a state, tools may take a 1.2 target as reviewed, a 2.0 segment as untranslated.
+        (unit if local_name(unit) == "segment" else target).set("state", "translated")
+
+    def _with_target(self, unit: etree._Element, target: etree._Element) -> etree._Element:
+        """Makes an element the target of a unit."""
+        target.tag = etree.QName(etree.QName(unit).namespace, "target").text
         if target.get(LANGUAGE):
             target.set(LANGUAGE, self.reading.languages()[1])
-        segment = source.getparent()
-        assert segment is not None
-        old = _child(segment, "target")
+        old, before = _child(unit, "target"), _child(unit, "seg-source")
         if old is not None:
-            for attribute, value in old.attrib.items():
-                target.set(attribute, value)
-            target.tail = old.tail
-            segment.replace(old, target)
+            _replace(old, target)
         else:
-            before = _child(segment, "seg-source")
-            (source if before is None else before).addnext(target)
-        # Without a state, tools may take a 1.2 target as reviewed, a 2.0 segment as untranslated.
-        (segment if local_name(segment) == "segment" else target).set("state", "translated")
+            (_child(unit, "source") if before is None else before).addnext(target)
+        return target
+
+
+def _replace(old: etree._Element, new: etree._Element) -> None:
+    """Replaces an element; its attributes stay."""
+    for attribute, value in old.attrib.items():
+        new.set(attribute, value)
+    new.tail = old.tail
+    parent = old.getparent()
+    assert parent is not None
+    parent.replace(old, new)
 
 
 def _sources(root: etree._Element) -> Iterator[etree._Element]:
-    """Yields the sources without a translation."""
-    for element in root.iter(etree.Element):
-        if local_name(element) not in SEGMENTS or any(one.get("translate") == "no" for one in ancestors(element)):
+    """Yields the sources, or their parts ``<mrk mtype="seg">``, without a translation."""
+    for unit in root.iter(etree.Element):
+        if local_name(unit) not in SEGMENTS or any(one.get("translate") == "no" for one in ancestors(unit)):
             continue
-        source, target = _child(element, "source"), _child(element, "target")
-        if source is not None and (target is None or _is_untranslated(element, source, target)):
+        source, target, divided = (_child(unit, name) for name in ("source", "target", "seg-source"))
+        if source is None:
+            continue
+        parts = [] if divided is None else [part for part in divided.iter() if _is_part(part)]
+        done = {} if target is None else {part.get("mid"): part for part in target.iter() if _is_part(part)}
+        if parts and (done or target is None or _is_untranslated(source, target)):
+            for part in parts:
+                own = done.get(part.get("mid"))
+                if own is None or _is_untranslated(part, own):
+                    yield part
+        elif target is None or _is_untranslated(source, target):
             yield source
 
 
-def _is_untranslated(segment: etree._Element, source: etree._Element, target: etree._Element) -> bool:
+def _is_part(element: etree._Element) -> bool:
+    return local_name(element) == "mrk" and element.get("mtype") == "seg"
+
+
+def _is_untranslated(source: etree._Element, target: etree._Element) -> bool:
     """Returns whether a target is empty, or a copy of the source with an initial state."""
     text, copied = ("".join(map(str, element.itertext())).strip() for element in (target, source))
-    return not text or (text == copied and (target.get("state") in UNTRANSLATED or segment.get("state") == "initial"))
+    if not text:
+        return True
+    states = [one.get("state") for one in ancestors(target) if local_name(one) in ("target", *SEGMENTS)]
+    return text == copied and any(state in UNTRANSLATED or state == "initial" for state in states)
 
 
 def _child(element: etree._Element, name: str) -> Optional[etree._Element]:
@@ -86,7 +124,10 @@ def _child(element: etree._Element, name: str) -> Optional[etree._Element]:
 
 
 def _starts_unit(source: etree._Element) -> bool:
-    """Returns whether a source is in the first segment of its unit."""
+    """Returns whether a source is in the first segment of its unit, or the first part of its source."""
+    if _is_part(source):
+        divided = next(one for one in ancestors(source) if local_name(one) == "seg-source")
+        return source is next(filter(_is_part, divided.iter()))
     segment = source.getparent()
     if segment is None or local_name(segment) != "segment":
         return True

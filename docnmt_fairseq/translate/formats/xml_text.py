@@ -1,8 +1,9 @@
 """Text in XML elements as segments and back."""
 
 import re
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
-from itertools import islice
+from itertools import accumulate, islice
 from typing import Callable, Iterable, Iterator, List, Optional, Sequence, cast
 
 from lxml import etree
@@ -14,6 +15,7 @@ from docnmt_fairseq.translate.formats.markup_projection import Gap
 from docnmt_fairseq.translate.formats.segments import Segment
 
 IMPOSSIBLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
+ELEMENT = "\ufffc"  # stands for an element in a text
 DECLARATION = re.compile(rb"<\?xml[^>]*\?>\s*")
 
 Marks = Callable[[str], Iterable[Mark]]
@@ -63,7 +65,7 @@ class Slots:
 
     def segment(self, new_paragraph: bool = True) -> Segment:
         """Returns the text as a segment."""
-        marked = [self._marked(slot) for slot in self.slots]
+        marked = self._marked()
         gaps = list(marked[0].gaps)
         for gap, own in zip(self.gaps, marked[1:]):
             gaps += [gap, *own.gaps]
@@ -74,14 +76,22 @@ class Slots:
         if pieces is None:
             return
         rest = iter(pieces)
-        for slot in self.slots:
-            own = self._marked(slot)
+        for slot, own in zip(self.slots, self._marked()):
             text = own.render(list(islice(rest, len(own.pieces))))
             if slot.text != text:
                 slot.text = IMPOSSIBLE.sub("", text)
 
-    def _marked(self, slot: Slot) -> Marked:
-        return Marked(slot.text, self._marks(slot.text))
+    def _marked(self) -> List[Marked]:
+        """Returns the text of each slot; its markup may continue in the next ones."""
+        texts = [slot.text for slot in self.slots]
+        starts = list(accumulate((len(text) + 1 for text in texts), initial=0))
+        marks: List[List[Mark]] = [[] for _ in texts]
+        for start, end, gap in self._marks(ELEMENT.join(texts)):
+            first, last = bisect_right(starts, start) - 1, bisect_left(starts, end)
+            for number in range(first, last):
+                span = max(start - starts[number], 0), min(end - starts[number], len(texts[number]))
+                marks[number].append((*span, gap if last == first + 1 else Gap.OBJECT))
+        return [Marked(text, own) for text, own in zip(texts, marks)]
 
 
 def slots_within(

@@ -213,3 +213,38 @@ def test_xliff_copies_of_the_source(form, done):
     assert '<segment state="translated"><source>One</source><target>ONE</target>' in (
         through("xliff", XLIFF_OF.replace("<source>{}</source>", form))[0].decode()
     )
+
+
+PARTS = "<source>One. Two.</source><seg-source>{} {}</seg-source>".format(
+    '<mrk mtype="seg" mid="a">One.</mrk>', '<g id="1"><mrk mtype="seg" mid="b">Two<x id="2"/>.</mrk></g>'
+)
+BOTH = '{a}ONE.</mrk> <g id="1">{b}TWO<x id="2"/>.</mrk></g>'
+
+
+@pytest.mark.parametrize(
+    ("target", "lines", "wanted"),
+    [
+        ("", ["One.", "Two."], BOTH),
+        ('<target state="new">One. Two.</target>', ["One.", "Two."], BOTH),
+        ("<target>{a}Eins.</mrk> <g>{b}</mrk></g></target>", ["Two."],
+         '{a}Eins.</mrk> <g>{b}TWO<x id="2"/>.</mrk></g>'),
+        ("<target><g>{b}Zwei.</mrk></g> {a}</mrk></target>", ["One."], "<g>{b}Zwei.</mrk></g> {a}ONE.</mrk>"),
+        ("<target>{a}Eins.</mrk>\n</target>", ["Two."], '{a}Eins.</mrk>\n{b}TWO<x id="2"/>.</mrk>'),
+        ("<target>Eins. Zwei.</target>", [], "Eins. Zwei."),
+    ],
+)  # fmt: skip
+def test_xliff_segments_of_units(target, lines, wanted):
+    a, b = (f'<mrk mtype="seg" mid="{mid}">' for mid in "ab")
+    file = XLIFF_OF.replace("<source>{}</source>", PARTS + target.format(a=a, b=b))
+    found, (shown,) = through("xliff", file)
+    assert shown == lines
+    assert wanted.format(a=a, b=b) in found.decode()
+
+
+def test_icu_over_elements():
+    text = "<g id='1'>See</g> {n, select, a {an <x id='1'/>} other {<g id='2'>no {x} items</g>}} in <g id='3'>here</g>."
+    found, (lines,) = through("xliff", XLIFF_OF.replace("{}", text))
+    assert lines == ["See in here."]
+    assert (
+        text.replace("'", '"').replace("See", "SEE").replace("in <", "IN <").replace(">here", ">HERE") in found.decode()
+    )
