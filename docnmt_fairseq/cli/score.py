@@ -17,6 +17,7 @@ from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.evaluation.examples import ExampleOptions, find_examples
 from docnmt_fairseq.evaluation.metrics import METRICS
 from docnmt_fairseq.evaluation.score_report import DEFAULT_METRICS, build_report
+from docnmt_fairseq.evaluation.segment_scores import OPTION, read_segment_scores
 from docnmt_fairseq.evaluation.significance import TESTS, ResamplingOptions
 from docnmt_fairseq.evaluation.tables import render
 from docnmt_fairseq.evaluation.texts import LEVELS, ON_EMPTY, read_log, read_references, read_text
@@ -39,6 +40,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         + "; ".join(f"{name}: {METRICS[name].help}" for name in METRICS.names()),
     )
     metrics.add_argument("--level", choices=(*LEVELS, "both"), default="both", help="segments (default: both)")
+    metrics.add_argument(
+        OPTION,
+        default=[],
+        action="append",
+        metavar="METRIC:SYSTEM=FILE",
+        help="scores of a system by another program, one number per sentence and line; once for every system",
+    )
+    metrics.add_argument(
+        "--lower-is-better", nargs="+", default=[], metavar="METRIC", help=f"metrics of {OPTION} that are error rates"
+    )
     add_options_of(parser.add_argument_group("options of metrics"), METRICS)
     tests = parser.add_argument_group("significance of differences to the first system")
     tests.add_argument(
@@ -126,6 +137,8 @@ def run(args: argparse.Namespace) -> None:
         name: read_log(path, references) if option == "--log" else read_text(path, references, args.on_empty)
         for (option, _), (name, path) in zip(args.systems, systems.items())
     }
+    given = split_pairs((OPTION, pair) for pair in args.segment_scores).items()
+    more = read_segment_scores(given, references, systems, args.lower_is_better)
     enabled = [name for name in METRICS.names() if getattr(args, METRICS[name].enabled_by or "", None) is not None]
     report = build_report(
         references,
@@ -135,6 +148,7 @@ def run(args: argparse.Namespace) -> None:
         tuple(dict.fromkeys(args.test)),
         resampling,
         find_examples(references, streams, examples) if wants_examples else None,
+        more,
     )
     write_report(args, report)
 

@@ -120,6 +120,7 @@ def build_report(
     tests: Sequence[str] = (),
     resampling: ResamplingOptions = ResamplingOptions(),
     examples: Optional[Examples] = None,
+    more: Sequence[Metric] = (),
 ) -> ScoreReport:
     """Scores the systems level by level, then by the metrics that score sentences only.
 
@@ -131,6 +132,7 @@ def build_report(
         tests: names in ``TESTS``.
         resampling: options of the tests.
         examples: sentences to include.
+        more: further metrics, which score sentences.
 
     Raises:
         InputError: invalid options of metrics, or tests that this test set does not allow.
@@ -142,9 +144,9 @@ def build_report(
     created = [kind(test_set, given) for test_set in by_level for kind, given in chosen if kind.scores_documents]
     created += [kind(references, given) for kind, given in chosen if not kind.scores_documents]
     columns = []
-    for metric in created:
+    for metric in [*created, *more]:
         streams = {name: at_level(stream, metric.test_set.level) for name, stream in systems.items()}
-        statistics = {name: metric.statistics(stream) for name, stream in streams.items()}
+        statistics = {name: metric.system_statistics(name, stream) for name, stream in streams.items()}
         comparisons = {}
         for name in tests:
             test = TESTS[name]()

@@ -1,7 +1,6 @@
 """LTCR with known alignments, and the interface to eflomal."""
 
-import importlib.util
-import sys
+import shutil
 
 import pytest
 
@@ -9,17 +8,15 @@ from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.evaluation.metrics import METRICS, MetricOptions
 from docnmt_fairseq.evaluation.metrics.lexical_consistency import align, content_words
 from docnmt_fairseq.evaluation.texts import References
-from tests.support.eflomal import fake_package
+from tests.support.eflomal import FakeEflomal
 
 SOURCE = [["the Bank, the bank opens", "a bank"], ["bank opens", "river river opens"]]
 TRANSLATION = [["die Bank, die BANK öffnet", "ein Ufer"], ["Bank öffnet", "Fluss Strom"]]
 
 
 @pytest.fixture
-def package(monkeypatch):
-    found = fake_package()
-    monkeypatch.setitem(sys.modules, "eflomal", found)
-    return found
+def package(monkeypatch, tmp_path):
+    return FakeEflomal(tmp_path, monkeypatch)
 
 
 def make(source=SOURCE, references=(TRANSLATION,)):
@@ -51,22 +48,21 @@ def test_content_words_are_long_and_not_frequent():
     assert content_words(documents[:3]) == {"with", "bank", "open"}
 
 
-def test_links_in_both_directions(monkeypatch):
-    package = fake_package(lambda n: [(0, 0), (0, 1), (2, 1)], lambda n: [(0, 0), (1, 1), (2, 1)])
-    monkeypatch.setitem(sys.modules, "eflomal", package)
+def test_links_in_both_directions(monkeypatch, tmp_path):
+    FakeEflomal(tmp_path, monkeypatch, [(0, 0), (0, 1), (2, 1)], [(0, 0), (1, 1), (2, 1)])
     assert align([["a", "b", "c"]], [["x", "y"]]) == [{0: 0, 2: 1}]
 
 
 def test_missing_or_failing_eflomal(package, monkeypatch):
-    monkeypatch.setattr(package.Aligner, "align", lambda *_, **__: None)
-    with pytest.raises(InputError):
+    package.write("#!/bin/sh\necho no memory >&2\n")
+    with pytest.raises(InputError, match="no memory"):
         make().statistics(TRANSLATION)
-    monkeypatch.setitem(sys.modules, "eflomal", None)
-    with pytest.raises(InputError):
+    monkeypatch.setattr(shutil, "which", lambda *_, **__: None)
+    with pytest.raises(InputError, match="eflomal-align is not installed"):
         make()
 
 
-@pytest.mark.skipif(importlib.util.find_spec("eflomal") is None, reason="eflomal is not installed")
+@pytest.mark.skipif(shutil.which("eflomal-align") is None, reason="eflomal is not installed")
 def test_eflomal():
     source = ["the house", "a house", "the dog", "a dog", ""]
     target = ["das Haus", "ein Haus", "der Hund", "ein Hund", "x"]

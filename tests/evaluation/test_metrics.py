@@ -45,7 +45,7 @@ MATERIAL = {
 def requirements(monkeypatch, tmp_path):
     """Fakes optional packages, and writes the files of options."""
     monkeypatch.setitem(sys.modules, "comet", comet.fake_package(comet.FakeModel()))
-    monkeypatch.setitem(sys.modules, "eflomal", eflomal.fake_package())
+    eflomal.FakeEflomal(tmp_path, monkeypatch)
     monkeypatch.chdir(tmp_path)
     write(tmp_path / "terms.tsv", [f"{word}\t{word}" for word in ("ba", "do", "gi", "ke", "lo", "nu")])
 

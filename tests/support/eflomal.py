@@ -1,24 +1,45 @@
-"""Fake of the package eflomal that links words by position."""
+"""Fake of the program eflomal-align that links words by position."""
 
-from types import ModuleType
+import json
+import os
+import sys
+from pathlib import Path
+
+PROGRAM = """#!{python} -S
+import json, sys
+files = dict(zip(sys.argv[1::2], sys.argv[2::2]))
+source, target = (open(files[flag], encoding="utf-8").read().split("\\n")[:-1] for flag in ("-s", "-t"))
+with open({seen!r}, "a", encoding="utf-8") as stream:
+    print(json.dumps(list(zip(source, target))), file=stream)
+for flag, links in (("-f", {forward!r}), ("-r", {reverse!r})):
+    with open(files[flag], "w") as stream:
+        for words, others in zip(source, target):
+            n = min(len(words.split()), len(others.split()))
+            pairs = [(i, i) for i in range(n)] if links is None else links
+            print(*(f"{{i}}-{{j}}" for i, j in pairs), file=stream)
+"""
 
 
-def fake_package(forward=lambda n: [(i, i) for i in range(n)], reverse=None):
-    """Returns a package whose aligner writes the given links, as a function of the length of the shorter side.
+class FakeEflomal:
+    """Program in a folder that precedes all others on the path.
 
-    ``seen`` has the aligned texts; ``reverse`` defaults to ``forward``.
+    Args:
+        folder: existing folder.
+        monkeypatch: fixture of pytest.
+        forward, reverse: links of every sentence; None: by position.
     """
-    found = ModuleType("eflomal")
-    found.seen = []
 
-    class Aligner:
-        def align(self, source, target, links_filename_fwd, links_filename_rev):
-            found.seen.append(list(zip(source, target)))
-            for path, links in ((links_filename_fwd, forward), (links_filename_rev, reverse or forward)):
-                with open(path, "w", encoding="utf-8") as stream:
-                    for words, others in zip(source, target):
-                        pairs = links(min(len(words.split()), len(others.split())))
-                        stream.write(" ".join(f"{i}-{j}" for i, j in pairs) + "\n")
+    def __init__(self, folder: Path, monkeypatch, forward=None, reverse=None):
+        self.log, self.program = folder / "seen.jsonl", folder / "eflomal-align"
+        text = PROGRAM.format(python=sys.executable, seen=str(self.log), forward=forward, reverse=reverse or forward)
+        self.write(text)
+        monkeypatch.setenv("PATH", str(folder), prepend=os.pathsep)
 
-    found.Aligner = Aligner
-    return found
+    def write(self, text):
+        self.program.write_text(text, encoding="utf-8")
+        self.program.chmod(0o755)
+
+    @property
+    def seen(self):
+        """Sentence pairs of every call."""
+        return [json.loads(line) for line in self.log.read_text(encoding="utf-8").splitlines()]

@@ -69,6 +69,10 @@ class Metric:
         """Statistics of a translation with the documents and sentences of the test set, [segments, sums]."""
         return list(map(self.segment_statistics, segments(translation), zip(*map(segments, self.test_set.streams))))
 
+    def system_statistics(self, name: str, translation: Stream) -> Statistics:
+        """:meth:`statistics` of a named system, for metrics that know more of it than its translation."""
+        return self.statistics(translation)
+
     def segment_statistics(self, translation: str, references: Sequence[str]) -> List[float]:
         """Statistics of one segment, [sums]; called by the default :meth:`statistics`."""
         raise NotImplementedError

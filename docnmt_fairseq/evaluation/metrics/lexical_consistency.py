@@ -1,15 +1,19 @@
 """Lexical translation consistency ratio, LTCR (Lyu et al. 2021), with word alignments by eflomal.
 
-eflomal (Östling and Tiedemann 2016) is an optional package.
+eflomal (Östling and Tiedemann 2016) is a separate program under the GPL, version 3. It is called, not imported.
 """
 
+import os
+import shutil
+import subprocess
+import sys
 from collections import Counter, defaultdict
 from importlib.metadata import PackageNotFoundError, version
 from itertools import chain, islice
 from math import comb
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Dict, Iterable, List, Sequence, Set, Tuple
+from typing import Dict, Iterable, List, Sequence, Set, Tuple
 
 from docnmt_fairseq.corpus.files import read_lines
 from docnmt_fairseq.errors import InputError
@@ -17,6 +21,7 @@ from docnmt_fairseq.evaluation.metrics.base import METRICS, Metric, MetricOption
 from docnmt_fairseq.evaluation.texts import References, Stream, segments
 from docnmt_fairseq.evaluation.words import words_of
 
+PROGRAM = "eflomal-align"
 MIN_LETTERS = 4  # of a content word
 MIN_DOCUMENTS = 4  # for excluding frequent words
 
@@ -37,14 +42,14 @@ class LexicalConsistency(Metric):
     """
 
     title = "LTCR"
-    help = "consistent translation of repeated words, with --source FILE (pip install 'docnmt_fairseq[alignment]')"
+    help = "consistent translation of repeated words, with --source FILE (program eflomal, GPL-3)"
     measures_quality = False
     scores_documents = False
     needs_source = True
 
     def __init__(self, test_set: References, options: MetricOptions):
         super().__init__(test_set, options)
-        load_aligner()  # fails before other metrics are computed
+        aligner()  # fails before other metrics are computed
         self.source = [[words_of(sentence) for sentence in document] for document in test_set.source or []]
         self.content = content_words(self.source)
 
@@ -71,10 +76,10 @@ class LexicalConsistency(Metric):
     def format_signature(self, details: Dict[str, object]) -> str:
         """Signature with the aligner."""
         try:
-            aligner = f"eflomal-{version('eflomal')}"
+            name = f"eflomal-{version('eflomal')}"
         except PackageNotFoundError:
-            aligner = "eflomal"
-        return super().format_signature({"aligner": aligner, **details})
+            name = "eflomal"
+        return super().format_signature({"aligner": name, **details})
 
 
 def content_words(documents: Sequence[Sequence[Words]]) -> Set[str]:
@@ -84,19 +89,20 @@ def content_words(documents: Sequence[Sequence[Words]]) -> Set[str]:
     return {word for word, count in frequency.items() if count <= limit and len(word) >= MIN_LETTERS and word.isalpha()}
 
 
-def load_aligner() -> Any:
-    """Creates eflomal's aligner.
+def aligner() -> str:
+    """Path of eflomal's program.
 
     Raises:
-        InputError: eflomal is not installed.
+        InputError: it is not installed.
     """
-    try:
-        from eflomal import Aligner
-    except ImportError as error:
+    folders = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
+    program = shutil.which(PROGRAM, path=folders)
+    if program is None:
         raise InputError(
-            f"word alignment requires eflomal ({error}); pip install 'docnmt_fairseq[alignment]' (needs a C compiler)"
-        ) from error
-    return Aligner()
+            f"--metrics lexical-consistency: the program {PROGRAM} is not installed; pip install eflomal (GPL-3, needs "
+            "a C compiler)"
+        )
+    return program
 
 
 def align(source: Sequence[Words], target: Sequence[Words]) -> List[Dict[int, int]]:
@@ -105,14 +111,16 @@ def align(source: Sequence[Words], target: Sequence[Words]) -> List[Dict[int, in
     eflomal's random seed cannot be set, so links vary slightly between calls. Sentences of 1,024 words or more have no
     links.
     """
-    aligner = load_aligner()
     with TemporaryDirectory() as folder:
-        files = [Path(folder, direction) for direction in ("forward", "reverse")]
-        sides = [[" ".join(words) for words in side] for side in (source, target)]
-        aligner.align(*sides, links_filename_fwd=str(files[0]), links_filename_rev=str(files[1]))
-        links = [list(read_lines(file)) if file.exists() else [] for file in files]
-    if any(len(lines) != len(source) for lines in links):  # eflomal does not report its exit status
-        raise InputError("eflomal did not align all sentences; check that its program eflomal-align runs")
+        files = {flag: Path(folder, name) for flag, name in zip("stfr", ("source", "target", "forward", "reverse"))}
+        for flag, side in (("s", source), ("t", target)):
+            files[flag].write_text("".join(f"{' '.join(words)}\n" for words in side), encoding="utf-8")
+        command = [aligner(), *(part for flag, file in files.items() for part in (f"-{flag}", str(file)))]
+        done = subprocess.run(command, capture_output=True, text=True, errors="replace")
+        links = [list(read_lines(files[flag])) if files[flag].exists() else [] for flag in "fr"]
+    if any(len(lines) != len(source) for lines in links):  # its exit status does not tell
+        last = (done.stderr.strip().splitlines() or ["no message"])[-1]
+        raise InputError(f"{PROGRAM} did not align all sentences: {last[:200]}")
     return [_intersection(forward, reverse) for forward, reverse in zip(*links)]
 
 
