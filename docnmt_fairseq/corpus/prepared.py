@@ -75,9 +75,13 @@ def languages_of(folder: Path) -> Tuple[str, str]:
     """
     if not folder.is_dir():
         raise InputError(f"{folder}: no such folder; give the data-bin of docnmt prepare")
+    dictionaries = {path.name[len("dict.") : -len(".txt")] for path in folder.glob("dict.*.txt")}
     for path in sorted(folder.iterdir()):
-        found = re.fullmatch(r"[^.]+\.([^.-]+)-([^.-]+)\.(?:\1|\2)(?:\.idx)?", path.name)
-        if found:
-            return found[1], found[2]
+        if found := re.fullmatch(r"[^.]+\.([^.]+-[^.]+)\.([^.]+)(?:\.idx)?", path.name):
+            codes = found[1].split("-")  # one hyphen divides the pair, others are in codes such as pt-BR
+            pairs = [("-".join(codes[:cut]), "-".join(codes[cut:])) for cut in range(1, len(codes))]
+            possible = [pair for pair in pairs if found[2] in pair]
+            if possible:
+                return max(possible, key=lambda pair: len(dictionaries.intersection(pair)))
     instead = f"; give {folder / DATA_BIN}" if (folder / DATA_BIN).is_dir() else ""
     raise InputError(f"{folder}: contains no SPLIT.SOURCE-TARGET.SOURCE.idx that names the languages{instead}")

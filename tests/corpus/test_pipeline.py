@@ -114,6 +114,19 @@ def test_prepared_folder_and_languages(prepared, tmp_path, data_bin, monkeypatch
     for name in ("dict.a.txt", "train.feat-v20.npy", "train.b-a.c.idx", "valid.b-a.a.idx"):
         (tmp_path / name).touch()
     assert languages_of(tmp_path) == ("b", "a")
+    for source, target in [
+        ("pt-BR", "zh-CN"),
+        ("pt-BR", "pt"),
+        ("pt", "pt-BR"),
+        ("zh-Hans-CN", "en"),
+        ("en", "zh-Hans-CN"),
+    ]:
+        folder = tmp_path / f"{source} {target}"
+        folder.mkdir()
+        for language in (source, target):
+            (folder / f"dict.{language}.txt").touch()
+            (folder / f"train.{source}-{target}.{language}.idx").touch()
+        assert languages_of(folder) == (source, target)
     monkeypatch.chdir(prepared / "data-bin")
     assert prepared_folder(Path(".")).samefile(prepared)
 
