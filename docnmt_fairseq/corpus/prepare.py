@@ -39,8 +39,8 @@ from docnmt_fairseq.corpus.pipeline import (
 )
 from docnmt_fairseq.corpus.prepared import MANIFEST, data_bins
 from docnmt_fairseq.corpus.step_cache import Step, StepCache
-from docnmt_fairseq.corpus.subwords import check_subword_model, train_subword_model
-from docnmt_fairseq.corpus.text import TextCounts, normalise_documents
+from docnmt_fairseq.corpus.subwords import check_subword_model, subword_encoder, train_subword_model
+from docnmt_fairseq.corpus.text import NON_JOINER, TextCounts, normalise_documents
 from docnmt_fairseq.corpus.tokenizers import train_truecaser
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.files import copy_file, folder_lock, json_bytes, sha256, write_bytes
@@ -78,6 +78,7 @@ def prepare(config: PrepareConfig) -> Dict[str, Any]:
         for stage in config.stages[1:]:
             work.train_models(stage, texts)
             texts = work.process(stage, texts)
+        work.check_non_joiners(read.values())
         work.write_dictionaries(texts)
         bins = work.write_data_bins(read, texts)
         manifest = {
@@ -225,6 +226,17 @@ class Preparation:
         else:
             path = self.models / name
             self.cache.run(f"models/{name}", inputs, [path], partial(train, path))
+
+    def check_non_joiners(self, read: Iterable[Step]) -> None:
+        """Warns of subword models that replace the zero-width non-joiners of the text by spaces."""
+        found = sum(step.values.get("non_joiners", 0) for step in read)
+        for name in sorted({str(one.subword_file) for one in self.pipelines.values() if found and one.has_pieces}):
+            (pieces,) = subword_encoder(self.models / name)([f"a{NON_JOINER}a"])
+            if NON_JOINER not in pieces:
+                logger.warning(
+                    f"models/{name}: reads the zero-width non-joiner U+200C, {found:,} of which are in the text, as a "
+                    "space, so translations lack it; --normalization nfkc keeps it"
+                )
 
     def _copy_model(self, name: str, original: Path) -> None:
         path = self.models / name

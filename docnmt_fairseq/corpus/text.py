@@ -15,6 +15,7 @@ ON_EMPTY = ("error", "drop")
 INVISIBLE = re.compile(
     "[\x00-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ud800-\udfff\ufeff]"
 )
+NON_JOINER = "\u200c"
 NOTHING = "\u200c\u200d\u2581\ufffd "  # joiners, and characters that SentencePiece drops
 
 
@@ -47,6 +48,7 @@ class TextCounts:
     dropped_pairs: int = 0
     words: List[int] = field(default_factory=list)
     further_levels: int = 0  # levels above the paragraph that end with paragraphs
+    non_joiners: int = 0  # zero-width non-joiners, which SentencePiece may replace
 
     def add(self, document: Document) -> None:
         """Adds one document."""
@@ -59,6 +61,7 @@ class TextCounts:
             self.words = self.words or [0] * len(texts)
             for side, text in enumerate(texts):
                 self.words[side] += text.count(" ") + 1
+                self.non_joiners += text.count(NON_JOINER)
 
 
 def normalise_documents(documents: Iterable[Document], on_empty: str, counts: TextCounts) -> Iterator[Document]:

@@ -329,3 +329,21 @@ def test_options_by_name():
     assert found.reader_options == {"columns": ["a", "b"]} and found.output == "out"
     with pytest.raises(InputError, match="colums, reader_options"):
         config_of({**names, "colums": 1, "reader_options": {}})
+
+
+@pytest.mark.parametrize(
+    ("word", "options", "warned"),
+    [
+        ("می\u200cخواهم", {}, True),
+        ("می\u200cخواهم", {"normalization": "nfkc"}, False),
+        ("می\u200cخواهم", {"subwords": "none"}, False),
+        ("ශ්\u200dරී", {}, False),
+    ],
+)
+def test_non_joiners_that_the_subword_model_drops(tmp_path, caplog, word, options, warned):
+    write_corpus(tmp_path)
+    for name in ("train", "test"):
+        path = tmp_path / f"{name}.de"
+        path.write_text(path.read_text().replace("THE", word), encoding="utf-8")
+    prepare(config(tmp_path, **options))
+    assert ("--normalization nfkc" in caplog.text) is warned
