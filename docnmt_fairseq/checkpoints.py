@@ -101,9 +101,11 @@ def _build(
         raise InputError(f"--path {path}: {error}{remedy}") from None
     except RuntimeError as error:  # PyTorch's error for parameters of another shape, which the second line names
         detail = shorten(" ".join(str(error).split("\n")[1:2]) or first_line(error), 200)
-        raise InputError(
-            f"--path {path}: does not fit the dictionaries of {folder}; give the --data of its training ({detail})"
-        ) from error
+        if "embed_tokens" in detail or "output_projection" in detail:
+            reason = f"does not fit the dictionaries of {folder}; give the --data of its training"
+        else:
+            reason = f"does not fit --data {folder}, or this version of the model"
+        raise InputError(f"--path {path}: {reason} ({detail})") from error
     except (OSError, KeyError, AssertionError) as error:
         raise InputError(f"--path {path}: cannot be loaded with --data {folder}: {first_line(error)}") from error
     return model, task

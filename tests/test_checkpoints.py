@@ -57,6 +57,23 @@ def test_other_files_are_refused(data_bin, tmp_path):
         load_ensemble(tmp_path, data=data_bin)
 
 
+@pytest.mark.parametrize(
+    ("parameter", "reason"),
+    [
+        ("encoder.embed_tokens.weight", "the dictionaries of"),
+        ("layers.0.self_attn.q_proj.weight", "this version of the"),
+    ],
+)
+def test_parameters_of_another_shape_are_named(data_bin, tmp_path, parameter, reason):
+    trained = toy.train(data_bin, tmp_path / "model", "--max-update", "1")
+    state = torch.load(trained, weights_only=True)
+    name = next(key for key in state["model"] if key.endswith(parameter))
+    state["model"][name] = state["model"][name][:-1].clone()
+    torch.save(state, trained)
+    with pytest.raises(InputError, match=f"{reason} .*{name}"):
+        load_ensemble(trained, data=data_bin)
+
+
 @pytest.mark.parametrize(("part", "what"), [("model", "architecture"), ("task", "task")])
 def test_unknown_architectures_and_tasks_are_refused(data_bin, tmp_path, part, what):
     trained = toy.train(data_bin, tmp_path / "model", "--max-update", "1")

@@ -13,7 +13,7 @@ LORA = ["--lora-rank", "2"]
 TRANSFORMER = [
     (["--context-attention", "condtional"], "--context-attention condtional: must be one of none, ca-att"),
     ([*SENTENCES, "--context-placement", "replace"], "--context-placement replace"),
-    ([*MEMORY, "--context-placement", "block"], "memory has gated-feed-forward"),
+    ([*MEMORY, "--context-placement", "block"], "must be gated-feed-forward with --context-attention memory"),
     ([*SENTENCES, "--context-layers", "5"], "--context-layers [5]"),
     ([*SENTENCES, "--context-heads", "3"], "--context-heads 3"),
     (["--encoder-attention-heads", "3"], "--encoder-attention-heads 3"),
@@ -49,3 +49,10 @@ def test_transformer_options(data_bin, options, named):
 def test_recurrent_options(data_bin, options, named):
     with pytest.raises(InputError, match=re.escape(named)):
         toy.build(data_bin, *options, arch="document_rnn", tiny=toy.TINY_RNN)
+
+
+def test_options_of_other_mechanisms_are_reported(data_bin, caplog):
+    toy.build(data_bin, *SENTENCES, "--sentence-encoder", "mean")
+    assert "ignored" not in caplog.text
+    toy.build(data_bin, *MEMORY, "--context-top-t", "2")
+    assert "--context-top-t 2: ignored" in caplog.text

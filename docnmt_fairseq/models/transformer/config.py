@@ -1,7 +1,7 @@
 """Options of ``document_transformer``, their checks, and what they define in encoder and decoder layers."""
 
-from dataclasses import dataclass
-from typing import Dict, Iterator, List, Optional, Set
+from dataclasses import dataclass, fields
+from typing import Any, Dict, Iterator, List, Optional, Set, Tuple
 
 import torch.nn.functional as F
 from fairseq import utils
@@ -19,7 +19,7 @@ from docnmt_fairseq.models.options import AlternatingOptions, TokenEmbeddingOpti
 from docnmt_fairseq.models.transformer.lora import LoRAOptions
 from docnmt_fairseq.multisource.base import ATTENTION_COMBINATIONS
 from docnmt_fairseq.multisource.scores import ATTENTION_SCORES
-from docnmt_fairseq.options import Choices, flag_of, option, options_of, plain, problems_of
+from docnmt_fairseq.options import Choices, default_of, flag_of, option, options_of, plain, problems_of
 
 DEFAULT_COMBINATION = "hierarchical"  # of several sources
 NONE = "none"
@@ -248,6 +248,17 @@ def mechanisms_of(cfg: DocumentTransformerOptions) -> Set[str]:
     return {cfg.context_attention, cfg.decoder_context_attention, cfg.target_context_attention} - {NONE}
 
 
+def ignored_options(cfg: DocumentTransformerOptions) -> Iterator[Tuple[str, Any]]:
+    """Flags and values of mechanisms' options that differ from the default and that no mechanism in use reads."""
+    read = {known.name for name in mechanisms_of(cfg) for known in fields(CONTEXT_MECHANISMS[name].Options)}
+    every = [CONTEXT_MECHANISMS[name].Options for name in CONTEXT_MECHANISMS.names()]
+    declared = {known.name: known for options in every for known in fields(options)}
+    for name in sorted(declared.keys() - read):
+        value = plain(getattr(cfg, name))
+        if value != plain(default_of(declared[name])):
+            yield flag_of(name), value
+
+
 def check(cfg: DocumentTransformerOptions) -> None:
     """Checks values and combinations of options.
 
@@ -264,7 +275,8 @@ def _problems(cfg: DocumentTransformerOptions) -> Iterator[str]:
     if cfg.context_attention != NONE:
         placements, place = CONTEXT_MECHANISMS[cfg.context_attention].placements, context_placement(cfg)
         if place not in placements:
-            yield f"--context-placement {place}: {cfg.context_attention} has {', '.join(placements)}"
+            wanted = f"must be {' or '.join(placements)} with --context-attention {cfg.context_attention}"
+            yield f"--context-placement {place}: {wanted}"
     chosen: Dict[str, List[int]] = {"encoder": cfg.context_layers, "decoder": cfg.decoder_context_layers}
     for side, layers in chosen.items():
         name, count = f"{'' if side == 'encoder' else 'decoder_'}context_layers", getattr(cfg, f"{side}_layers")

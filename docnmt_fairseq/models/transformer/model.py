@@ -24,6 +24,7 @@ from docnmt_fairseq.models.transformer.config import (
     DocumentTransformerConfig,
     check,
     combination_name,
+    ignored_options,
     mechanisms_of,
 )
 from docnmt_fairseq.models.transformer.decoder import DocumentTransformerDecoder
@@ -54,6 +55,8 @@ class DocumentTransformer(DocumentModel, TransformerModelBase):
         cfg = cls.complete(cfg)
         for mechanism in (CONTEXT_MECHANISMS[name] for name in sorted(mechanisms_of(cfg))):
             yield from mechanism.remarks(options_of(cfg, mechanism.Options))
+        for flag, value in ignored_options(cfg):
+            yield f"{flag} {value}: ignored; it is an option of another context mechanism"
 
     @classmethod
     def build_model(cls, cfg: Any, task: FairseqTask) -> "DocumentTransformer":
