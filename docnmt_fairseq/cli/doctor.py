@@ -7,6 +7,7 @@ Exit status 1 if anything is BROKEN.
 import argparse
 import importlib
 import importlib.metadata
+import importlib.util
 import json
 import math
 import os
@@ -127,6 +128,12 @@ def optional_libraries() -> Iterator[Finding]:
         if marker is not None and not marker.evaluate({"extra": ""}):
             for extra in [extra for extra in EXTRAS if marker.evaluate({"extra": extra})][:1]:
                 yield _library(requirement, OFF, f"pip install '{PACKAGE}[{extra}]'", f", for {EXTRAS[extra]}")
+    if importlib.util.find_spec("torchaudio"):  # required by fairseq, imported by transformers if installed
+        try:
+            importlib.import_module("torchaudio")
+        except Exception as error:  # built for another torch: depends on the build
+            detail = f"does not load, and transformers fails with it: {first_line(error)}"
+            yield Finding("torchaudio", OFF, detail, "pip uninstall torchaudio")
 
 
 def requirements() -> List[Requirement]:

@@ -33,7 +33,7 @@ class Repository:
         self.name = name
         self.api: Any = HfApi(library_name="docnmt_fairseq")
         try:
-            self.api.create_repo(name, exist_ok=True, **({"private": True} if private else {}))
+            self.api.create_repo(name, exist_ok=True, private=private or None)
         except Exception as error:  # network, access, hub: no common class
             raise InputError(f"--push {name}: {first_line(error)}; log in with: hf auth login") from None
 

@@ -124,8 +124,9 @@ def inspect(
         for number in np.flatnonzero(dataset.chunks.document == document)
     ]
     ordered = [sentences[number] for number in sorted(sentences)]
-    for sentence in ordered if lines is not None else ():
-        sentence.source[:-1] = lines[sentence.line].split()
+    if lines is not None:
+        for sentence in ordered:
+            sentence.source[:-1] = lines[sentence.line].split()
     target_starts = np.cumsum([0, *(len(sentence.translation) for sentence in ordered)])
     chunks = []
     for layout, captured, rows in runs:

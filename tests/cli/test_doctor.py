@@ -37,6 +37,16 @@ def test_everything_works_in_the_test_environment(diagnose, capsys):
     assert "All core dependencies work." in capsys.readouterr().out
 
 
+def test_torchaudio_that_does_not_load(diagnose, monkeypatch, tmp_path):
+    (tmp_path / "torchaudio.py").write_text("raise OSError('libtorchaudio.so: undefined symbol')\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "torchaudio", raising=False)
+    status, findings = diagnose()
+    assert status == 0 and findings["torchaudio"]["state"] == "off"
+    assert "undefined symbol" in findings["torchaudio"]["detail"]
+    assert findings["torchaudio"]["remedy"] == "pip uninstall torchaudio"
+
+
 def test_every_user_extra_is_checked():
     extras = importlib.metadata.metadata("docnmt_fairseq").get_all("Provides-Extra")
     assert set(doctor.EXTRAS) == {*extras} - {"docs", "dev"}

@@ -284,4 +284,5 @@ def test_page_of_a_marian_model_excludes_padding(tmp_path):
     data = pretrained.imported(released, tmp_path / "imported")
     export(str(data / "checkpoint.pt"), tmp_path / "model", "ctranslate2", data=data)
     found = by_the_page(tmp_path / "model", ENGLISH[:2])
+    assert found == translations(data, ENGLISH[:2])
     assert found[1] == GERMAN[1] and "<pad>" not in found[0]

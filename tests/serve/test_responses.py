@@ -203,6 +203,8 @@ def test_inspection_equals_the_report(server, translator, checkpoint, prepared):
         line for line in translator.translate([["a b c", "d", "<p>", "e e a"]])[0] if line != "<p>"
     ]
     assert found["viewer"].count('class="sentence') == 3
+    _, found = server.json({"text": "a Жук b"}, "/v1/inspect")
+    assert found["inspection"]["tokens"][0]["source"] == ["a", "Жук", "b", "</s>"]  # not <unk>
 
 
 @pytest.mark.slow
