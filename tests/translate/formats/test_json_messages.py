@@ -1,0 +1,80 @@
+"""Messages in JSON: strings are translated; keys, placeholders and layout stay."""
+
+import json
+
+import pytest
+
+from docnmt_fairseq.errors import InputError
+from tests.support.texts import WAYS, through
+
+NESTED = """\
+{
+\t"$schema": "https://example.org/schema of it",
+\t"home": {"title": "Welcome home, {{ name }}!", "open": ["Open <1>the door</1>.", 3, true, null]},
+\t"item_one": "{{count}} item" , "item_other": "{{count}} items",
+\t"both": "One.\\nTwo of $t(home.title) \\"now\\" \\u00e9t\\u00e9",
+\t"empty": "", "rate": "100 %", "url": "{url}"
+}
+"""
+CHROME = """\
+{"hello": {"message": "Hello $USER$, see $1.", "description": "A greeting",
+ "placeholders": {"user": {"content": "$1", "example": "Some name"}}},
+ "bye": {"message": "Bye now"}}
+"""
+ARB = """\
+{
+  "@@locale": "en",
+  "hello": "Hello {name}",
+  "@hello": {"description": "A greeting", "placeholders": {"name": {"type": "String"}}},
+  "items": "{count, plural, =0{No items} one{# item of {name}} other{{count} items}}",
+  "who": "{sex, select, male {He has {n, plural, offset:1 one {a dog} other {# dogs}}} other {They}}",
+  "inside": "You have {n, plural, one{# mail} other{# mails}} here"
+}
+"""
+
+
+def shape(data):
+    """Returns a file with numbers in place of its strings."""
+    if isinstance(data, dict):
+        return {key: shape(value) for key, value in data.items()}
+    return [shape(value) for value in data] if isinstance(data, list) else 0 if isinstance(data, str) else data
+
+
+@pytest.mark.parametrize("way", sorted(WAYS))
+@pytest.mark.parametrize("text", [NESTED, CHROME, ARB, NESTED.replace("\n", "\r\n"), "\ufeff[]", '"one"'])
+def test_structure_stays(text, way):
+    found = through("json", text, WAYS[way])[0].decode()
+    assert shape(json.loads(found.lstrip("\ufeff"))) == shape(json.loads(text.lstrip("\ufeff")))
+    if way == "same":
+        assert found == text
+
+
+def test_nested_messages():
+    found, (lines,) = through("json", NESTED)
+    assert lines[1:5] == ["<p>", "Open the door.", "<p>", "item"]
+    data = json.loads(found)
+    assert data["$schema"] == "https://example.org/schema of it"
+    assert data["home"] == {"title": "WELCOME HOME, {{ name }}!", "open": ["OPEN <1>THE DOOR</1>.", 3, True, None]}
+    assert data["item_other"] == "{{count}} ITEMS" and data["rate"] == "100 %" and data["url"] == "{url}"
+    assert data["both"] == 'ONE.\nTWO OF $t(home.title) "NOW" \u00c9T\u00c9'
+
+
+def test_messages_of_chrome():
+    found = through("json", CHROME)[0].decode()
+    wanted = CHROME.replace("Hello", "HELLO").replace("see", "SEE").replace("Bye now", "BYE NOW")
+    assert found == wanted
+
+
+def test_arb():
+    found, (lines,) = through("json", ARB)
+    assert "The description" not in lines and "dogs" in lines
+    data = json.loads(found)
+    assert data["@hello"] == json.loads(ARB)["@hello"] and data["@@locale"] == "en"
+    assert data["items"] == "{count, plural, =0{NO ITEMS} one{# ITEM OF {name}} other{{count} ITEMS}}"
+    assert data["inside"] == "YOU HAVE {n, plural, one{# mail} other{# mails}} HERE"
+
+
+@pytest.mark.parametrize("text", ["", "{", '{"a": 1,}', "// a\n{}", "[" * 100_000])
+def test_not_json(text):
+    with pytest.raises(InputError, match=r"^x\.json"):
+        through("json", text)
