@@ -3,15 +3,25 @@
 markdown-it finds the text, and parses every translation again: if its markup differs from the source, the source stays.
 """
 
+import html
 import logging
 import re
-from dataclasses import dataclass, field
+from dataclasses import InitVar, dataclass, field
 from itertools import chain, pairwise
 from typing import Any, Callable, Iterator, List, Sequence, Tuple
 
 from docnmt_fairseq.translate.formats.base import Parsed, Pieces, WholeFile, decode, register
 from docnmt_fairseq.translate.formats.inline import Marked
-from docnmt_fairseq.translate.formats.markdown_inline import escape, escape_first, marks_of, parts_of, plain
+from docnmt_fairseq.translate.formats.markdown_anchors import addresses_of, letters, links_to_other_files
+from docnmt_fairseq.translate.formats.markdown_dialects import common_lines
+from docnmt_fairseq.translate.formats.markdown_inline import (
+    escape,
+    escape_first,
+    full_references,
+    marks_of,
+    parts_of,
+    plain,
+)
 
 FRONT_MATTER = re.compile(
     r"\A(?:---[ \t]*\r?\n(?:.*?\n)??(?:---|\.\.\.)|\+\+\+[ \t]*\r?\n(?:.*?\n)??\+\+\+)[ \t]*(?:\r?\n|\Z)", re.DOTALL
@@ -26,6 +36,7 @@ NOT_MARKUP = frozenset(("text", "softbreak", "text_special"))
 logger = logging.getLogger(__name__)
 
 Signature = List[Tuple[Any, ...]]
+IsLabel = Callable[[str], bool]  # returns whether a text is the label of a link defined in the file
 
 
 @dataclass
@@ -38,10 +49,11 @@ class Block:
     end: int  # end column on the last line
     suffix: str  # hard line break at its end, or ""
     begins: bool  # a paragraph starts with it
+    is_label: InitVar[IsLabel]
     marked: Marked = field(init=False)
 
-    def __post_init__(self) -> None:
-        text = "\n".join(self.lines).removesuffix(self.suffix)
+    def __post_init__(self, is_label: IsLabel) -> None:
+        text = full_references("\n".join(self.lines).removesuffix(self.suffix), is_label)
         self.marked = Marked(text, marks_of(text), plain, escape)
 
 
@@ -60,23 +72,33 @@ class Markdown(WholeFile):
         self.reading.limits.check(len(lines), "lines", name, LINES_PER_SENTENCE)
         self.reading.limits.check(len(MARKS.findall(text)), "marks of markup", name, MARKS_PER_SENTENCE)
         reader = self.needs("markdown_it").MarkdownIt("commonmark").enable(["table", "strikethrough"])
+        normalise = self.needs("markdown_it.common.utils").normalizeReference
         environment: Any = {}
         # The parser counts line feeds.
-        tokens = reader.parse("".join(line.rstrip("\r\n") + "\n" for line in lines), environment)
+        common = common_lines([line.rstrip("\r\n") for line in lines])
+        tokens = reader.parse("".join(f"{line}\n" for line in common), environment)
 
         def signature(text: str) -> Signature:
             (token,) = reader.parseInline(text, environment)
             return [_mark(child) for child in token.children if child.type not in NOT_MARKUP]
 
-        blocks = list(_blocks(tokens, lines, signature))
+        def is_label(text: str) -> bool:
+            return normalise(text) in environment.get("references", {})
+
+        blocks = list(_blocks(tokens, lines, signature, is_label))
+        lone = {token.map[0]: token.content for token in tokens if token.type == "inline" and token.map}
+        headings = [token.map[0] for token in tokens if token.type == "heading_open" and token.map]
+        addresses = dict(zip(headings, addresses_of([lone.get(line, "") for line in headings], text)))
 
         def render(pieces: List[Pieces]) -> bytes:
             new = list(lines)
             kept = 0
             for block, own in reversed([(block, own) for block, own in zip(blocks, pieces) if own is not None]):
-                kept += not _write(new, block, own, signature)
+                kept += not _write(new, block, own, signature, addresses.get(block.first, ""))
             if kept:
                 logger.warning(f"{name}: {kept:,} texts are not translated, as their markup would change")
+            if others := links_to_other_files(text):
+                logger.warning(f"{name}: {others:,} links to headings of other files; give these headings ids: {{#id}}")
             return (head + "".join(new)).encode()
 
         return Parsed([block.marked.segment(block.begins) for block in blocks], render)
@@ -88,7 +110,9 @@ def _mark(child: Any) -> Tuple[Any, ...]:
     return child.type, tuple(sorted(child.attrs.items())), " ".join(content.split())
 
 
-def _blocks(tokens: Sequence[Any], lines: Sequence[str], signature: Callable[[str], Signature]) -> Iterator[Block]:
+def _blocks(
+    tokens: Sequence[Any], lines: Sequence[str], signature: Callable[[str], Signature], is_label: IsLabel
+) -> Iterator[Block]:
     """Yields the texts of a file; those that differ from the raw lines are left out."""
     column = 0  # end of the last cell of the row
     for before, token in zip([None, *tokens], tokens):
@@ -109,7 +133,7 @@ def _blocks(tokens: Sequence[Any], lines: Sequence[str], signature: Callable[[st
             places = [lines[first + number].rfind(text) for number, text in enumerate(texts)]
         if min(places) >= 0:
             for begin, end in _parts(texts, signature):
-                yield from _between_breaks(first, texts, places, begin, end)
+                yield from _between_breaks(first, texts, places, range(begin, end), is_label)
 
 
 def _parts(texts: Sequence[str], signature: Callable[[str], Signature]) -> List[Tuple[int, int]]:
@@ -122,21 +146,27 @@ def _parts(texts: Sequence[str], signature: Callable[[str], Signature]) -> List[
     return parts if apart == [mark for mark in signature("\n".join(texts)) if mark[0] != "hardbreak"] else [whole]
 
 
-def _between_breaks(first: int, texts: List[str], places: List[int], begin: int, end: int) -> Iterator[Block]:
-    """Yields the texts of lines ``begin`` to ``end`` (exclusive) of a paragraph."""
-    start = begin
-    for number in range(begin, end):
+def _between_breaks(first: int, texts: List[str], places: List[int], part: range, is_label: IsLabel) -> Iterator[Block]:
+    """Yields the texts of some lines of a paragraph."""
+    start = part.start
+    for number in part:
         text = texts[number]
         found = HARD_BREAK.search(text) if number + 1 < len(texts) else None
-        if found or number + 1 == end:
+        if found or number + 1 == part.stop:
             suffix = found[0] if found else ""
             own = texts[start : number + 1]
-            yield Block(first + start, own, places[start], places[number] + len(text), suffix, begins=start == begin)
+            end = places[number] + len(text)
+            yield Block(first + start, own, places[start], end, suffix, start == part.start, is_label)
             start = number + 1
 
 
-def _write(lines: List[str], block: Block, pieces: List[str], signature: Callable[[str], Signature]) -> bool:
-    """Replaces the lines of a text by one line; returns False if its markup would change."""
+def _write(
+    lines: List[str], block: Block, pieces: List[str], signature: Callable[[str], Signature], address: str
+) -> bool:
+    """Replaces the lines of a text by one line; returns False if its markup would change.
+
+    If the file has links to the text, a heading, an anchor with its ``address`` is added.
+    """
     text = " ".join(block.marked.render(pieces).split("\n"))
     if pieces[0].strip() and pieces[0] != block.marked.pieces[0]:
         text = escape_first(text)
@@ -145,6 +175,8 @@ def _write(lines: List[str], block: Block, pieces: List[str], signature: Callabl
     last = block.first + len(block.lines)
     if not text.strip() and last < len(lines) and UNDERLINE.fullmatch(lines[last]):
         return False
+    if address and letters(text) != letters(address):
+        text += f'<a id="{html.escape(address)}"></a>'
     line = lines[block.first][: block.start] + text + block.suffix + lines[last - 1][block.end :]
     lines[block.first : last] = [line]
     return True

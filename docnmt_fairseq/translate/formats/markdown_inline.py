@@ -3,9 +3,9 @@
 import html
 import re
 from bisect import bisect_right
-from typing import Dict, Iterator, List, Sequence, Tuple
+from typing import Callable, Dict, Iterator, List, Sequence, Tuple
 
-from docnmt_fairseq.translate.formats.inline import Mark, marks_in
+from docnmt_fairseq.translate.formats.inline import TEMPLATE, Mark, marks_in, objects_in
 from docnmt_fairseq.translate.formats.markup_projection import Gap
 
 ALERT = re.compile(r"\A\[![A-Za-z]+\][+-]?")
@@ -13,25 +13,31 @@ DIALECTS = (
     re.compile(r"\A\[[ xX]\](?=\s)"),  # task
     ALERT,
     re.compile(r"\A(?:\*\[[^\[\]]*\]:|:(?=\s))"),  # definition
-    re.compile(r"\{\{[^{}]*\}\}|\{%[^{}]*%\}"),  # template
-    re.compile(r"\{:?\s*[#.][^{}]*\}"),  # attributes
-    re.compile(r"\$\$[^$]+\$\$"),
+    TEMPLATE,
+    re.compile(r"\{:?\s*[#.][^{}]*\}|\{:[^{}]*\}"),  # attributes
+    re.compile(r"(?<![\w:]):(?!\d+:)[a-z0-9_+-]+:(?![\w:])"),  # emoji, icons
 )
-# Lines without text: ends of containers, heads of admonitions and tabs.
-ALONE = re.compile(r""":{3,}|(?:!{3}|\?{3}\+?)(?:\s+[a-z][\w-]*)+(?:\s+"[^"]*")?\s*$|={3}[!+]?\s+"[^"]*"\s*$""")
+ALONE = re.compile(":{3,}")  # line without text: head or end of a container
 FORMULA = "$$"
 # Lines that start another part of a paragraph: footnotes, abbreviations, definitions.
 BEGINS = re.compile(r"\[\^[^\[\]]+\]:|\*\[[^\[\]]+\]:|:\s")
 
 TARGET = r"(?:\([^()]*(?:\([^()]*\)[^()]*)*\)|\[[^\[\]]*\])?"  # of a link or an image
-ADDRESS = r"\bhttps?://[^\s<>()\[\]`*]*[^\s<>()\[\]`*.,;:!?\"'_]"
+# Amounts as in "$5 or 6 $" are text, and escaped brackets without signs, digits or single letters contain text.
+FORMULAS = re.compile(
+    r"(?<![\\$])\$\$[^$]+\$\$"
+    r"|(?<![\\$\w])\$(?![\s$]|\d[^$\\]*\s[^\W\d_]{2,}\s)(?:[^$\\]|\\.)*(?<![\s\\])\$(?![\d$\w])"
+    r"|\\\((?=(?:[^\\]|\\[^)])*?(?:[\^_=+<>{}\d]|\\[^)])|\s*\w\s*\\\)).*?\\\)"
+    r"|\\\[(?=(?:[^\\]|\\[^\]])*?(?:[\^_=+<>{}]|\\[^\]])|\s*\w\s*\\\]).*?\\\]",
+    re.DOTALL,
+)
 OBJECTS = (
     re.compile(r"<[A-Za-z][A-Za-z0-9+.-]{1,31}:[^\s<>]*>|<[^\s<>@]+@[^\s<>]+>"),
-    re.compile(ADDRESS),
     re.compile(r"!\[[^\[\]]*\]" + TARGET),
     re.compile(r"\[\^[^\[\]]*\]:?"),  # of a footnote
     *DIALECTS,
 )
+SHORT = re.compile(r"(?<![\\!\]])\[(?![\^*!])([^\[\]]+)\](?:\[\]|(?![\[(:]))")  # [label] or [label][]
 LINK_END = re.compile(r"\]" + TARGET)
 RUN = re.compile(r"\*+|_+|~~")
 TICKS = re.compile(r"`+")
@@ -43,7 +49,7 @@ NUMBER = re.compile(r"\d{1,9}(?=[.)](?:\s|$))")
 
 def marks_of(text: str) -> List[Mark]:
     """Returns the spans of markup with their kinds, which may overlap."""
-    marks: List[Mark] = list(_code(text))
+    marks: List[Mark] = [*_code(text), *objects_in(text, FORMULAS)]
     text = ESCAPED.sub("..", text)
     marks += marks_in(text, *OBJECTS)
     marks += [(*found.span(), Gap.OPEN) for found in re.finditer(r"\[", text)]
@@ -79,6 +85,17 @@ def _emphasis(text: str) -> Iterator[Mark]:
             opens = not is_open.get(found[0], False)
         is_open[found[0]] = opens
         yield found.start(), found.end(), Gap.OPEN if opens else Gap.CLOSE
+
+
+def full_references(text: str, is_label: Callable[[str], bool]) -> str:
+    """Returns a text with references to links in full, so that labels stay: ``[text][text]`` for ``[text]``."""
+    code = [(start, end) for start, end, _ in _code(text)]
+
+    def full(found: "re.Match[str]") -> str:
+        inside = any(start < found.start() < end for start, end in code)
+        return found[0] if inside or not is_label(found[1]) else f"[{found[1]}][{found[1]}]"
+
+    return SHORT.sub(full, text)
 
 
 def plain(raw: str) -> str:

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
+from docnmt_fairseq.translate.formats.markdown_dialects import common_lines
 from tests.support.texts import WAYS, through
 
 PAGE = """\
@@ -57,7 +58,7 @@ MARKS = ("text", "softbreak", "text_special")
 def structure(page):
     """Returns the tokens of a page without text."""
     found = []
-    for token in READER.parse(page):
+    for token in READER.parse("\n".join(common_lines(page.splitlines()))):
         found.append(
             (token.type, token.tag, token.info, token.content if token.type in ("fence", "code_block") else "")
         )
@@ -131,11 +132,91 @@ def test_underlined_heading_with_empty_translation(caplog):
         ("## A head {#an-id .b}\n", "## A HEAD {#an-id .b}\n"),
         ("Term\n: What it is\n\n*[HTML]: A language\n", "TERM\n: WHAT IT IS\n\n*[HTML]: A LANGUAGE\n"),
         ("One\\\n[^1]: two  \nthree\n", "ONE\\\n[^1]: TWO  \nTHREE\n"),
+        (
+            "!!! note\n\n    One.\n\n    - two\n\n        more\n\nEnd\n",
+            "!!! note\n\n    ONE.\n\n    - TWO\n\n        MORE\n\nEND\n",
+        ),
+        (
+            '- item\n\n    ??? tip "A"\n\n        One.\n\n            code\n',
+            '- ITEM\n\n    ??? tip "A"\n\n        ONE.\n\n            code\n',
+        ),
+        (
+            '!!! a\n    One\n\n    === "B"\n\n        | x |\n        |---|\n        | y |\n',
+            '!!! a\n    ONE\n\n    === "B"\n\n        | X |\n        |---|\n        | Y |\n',
+        ),
+        (
+            "[^1]: One note.\n\n    More.\n\n    code?\n\nTwo\n\n    code\n",
+            "[^1]: ONE NOTE.\n\n    MORE.\n\n    CODE?\n\nTWO\n\n    code\n",
+        ),
+        ("Term\n\n:   What it is\n\n    More of it.\n", "TERM\n\n:   WHAT IT IS\n\n    MORE OF IT.\n"),
+        ("!!! note\n\tOne.\n\n\tTwo.\n", "!!! note\n\tONE.\n\n\tTWO.\n"),
+        ("```\n!!! note\n```\n\n    code\n", "```\n!!! note\n```\n\n    code\n"),
+        (
+            "!!! note\n    ```py\n    a = b\n\n    c\n    ```\nText\n",
+            "!!! note\n    ```py\n    a = b\n\n    c\n    ```\nTEXT\n",
+        ),
+        ("The $a_1$ and $x*y$ or $c*d$.\n", "THE $a_1$ AND $x*y$ OR $c*d$.\n"),
+        ("From $5 to $10, or 3$ for $me.\n", "FROM $5 TO $10, OR 3$ FOR $ME.\n"),
+        ("Is \\(a_b\\) or \\[ x \\] (not \\(this\\))?\n", "IS \\(a_b\\) OR \\[ x \\] (NOT (THIS))?\n"),
+        ("So $\\text{a}$ is `$x` and `$y`.\n", "SO $\\text{a}$ IS `$x` AND `$y`.\n"),
+        (
+            "See [the Page], [it][] or `[it]`.\n\n[the  page]: a\n[it]: b\n",
+            "SEE [THE PAGE][the Page], [IT][it] OR `[it]`.\n\n[the  page]: a\n[it]: b\n",
+        ),
+        (
+            "import {\n  a\n} from 'b';\n\nexport default function f() {\n  x();\n}\n\nimport this word\n",
+            "import {\n  a\n} from 'b';\n\nexport default function f() {\n  x();\n}\n\nIMPORT THIS WORD\n",
+        ),
+        ("{/* a note */}\n\nThe {props.name} of {see it}\n", "{/* a note */}\n\nTHE {props.name} OF {SEE IT}\n"),
+        (":rocket: Go at 10:20:30 :+1:, note:this:one\n", ":rocket: GO AT 10:20:30 :+1:, NOTE:THIS:ONE\n"),
+        ("Run: `make`, **`it`**.\n", "RUN: `make`, **`it`**.\n"),
+        ("20 m<sup>2</sup> here.<sup>1</sup>\n", "20 M<sup>2</sup> HERE.<sup>1</sup>\n"),
     ],
 )
 def test_dialects(page, wanted):
     assert through("markdown", page)[0].decode() == wanted
     assert through("markdown", page, WAYS["same"])[0].decode() == page
+
+
+LINKED = """# Content
+
+- [Start](#getting-started), [b](#b-c-d), [twice](#twice-1), [x]
+
+## Getting *started*
+
+B `c`, d
+---------
+
+### Twice ###
+### Twice ###
+## Fixed {#fixed}
+## 1984
+See [it](#fixed), [year](#1984), <a href="#content">up</a>.
+
+[x]: #%C3%BCber
+# Über
+"""
+
+
+def test_links_to_headings_stay_alive():
+    found = through("markdown", LINKED, lambda line: f"{line} new".upper())[0].decode()
+    headings = re.findall(r"^#+ .*|^B .*", found, re.MULTILINE)
+    assert headings == [
+        '# CONTENT NEW<a id="content"></a>',
+        '## GETTING *STARTED NEW*<a id="getting-started"></a>',
+        'B `c`, D NEW<a id="b-c-d"></a>',
+        "### TWICE NEW ###",
+        '### TWICE NEW<a id="twice-1"></a> ###',
+        "## FIXED NEW {#fixed}",
+        "## 1984",
+        '# ÜBER NEW<a id="über"></a>',
+    ]
+    assert "](#getting-started)" in found and through("markdown", LINKED)[0].decode().count("<a id") == 0
+
+
+def test_links_to_headings_of_other_files_are_reported(caplog):
+    through("markdown", "See [a](other.md#the-part) and [b](https://x.org/a.md#b).\n")
+    assert "x.markdown: 1 links to headings of other files" in caplog.text
 
 
 WORDS = [
@@ -158,7 +239,25 @@ WORDS = [
     "- ",
 ]
 WORDS += ["> ", "1. ", "|", "\n\n", "http://x.org", "!", "(", ")", "~~", "\t", "---\n", "[a]: b\n", "    "]
-WORDS += ["\n[^1]: A note of words ", "\n: ", "$$", "\n$$\n", "\n:::\n", "> [!NOTE]\n> ", "{#id}", "[x] ", "{{x}}"]
+WORDS += [
+    "\n[^1]: A note of words ",
+    "\n: ",
+    "$$",
+    "\n$$\n",
+    "\n:::\n",
+    "> [!NOTE]\n> ",
+    "{#id}",
+    "[x] ",
+    "{{x}}",
+    "$",
+    "\\(",
+    "\\)",
+    "!!! a\n",
+    '=== "b"\n',
+    ":a:",
+    "[a]",
+    "import 'a'\n",
+]
 
 
 @settings(deadline=None, max_examples=50)

@@ -1,0 +1,46 @@
+"""Lines of Markdown dialects that CommonMark reads differently: indented blocks of MkDocs, code of MDX."""
+
+import re
+from typing import Iterator, List, Sequence
+
+# Heads of blocks with indented content: admonitions, tabs; notes and definitions, which start on the same line.
+HEAD = re.compile(r"""(?:!{3}|\?{3}\+?)(?:\s+[a-z][\w-]*)+(?:\s+"[^"]*")?\s*$|={3}[!+]?\s+"[^"]*"\s*$""")
+START = re.compile(r"\[\^[^\[\]]+\]:|:\s+\S")
+FENCE = re.compile(r"(?:[-*+>]\s+|\d+[.)]\s+)*(`{3,}(?=[^`]*$)|~{3,})")
+# Statements of MDX, which end at an empty line.
+STATEMENT = re.compile(
+    r"""import\s+(?:[\w*{].*\sfrom\s+)?["'][^"']+["'];?\s*$|import\s+\{\s*$"""
+    r"""|export\s+(?:(?:const|let|var)\s+[\w{\[].*=|(?:default|async|function|class)\s.*[({=]|\{|\*)"""
+)
+INDENT = 4
+
+
+def common_lines(lines: Sequence[str]) -> List[str]:
+    """Returns the lines as CommonMark: indented blocks without indentation, heads and code of MDX as empty lines."""
+    return list(_common_lines(lines))
+
+
+def _common_lines(lines: Sequence[str]) -> Iterator[str]:
+    heads: List[int] = []  # indentation of the blocks around a line
+    fence, code, empty = "", False, True
+    for line in lines:
+        text = line.expandtabs(INDENT)
+        own = text.lstrip(" ")
+        indent = len(text) - len(own)
+        if own:
+            while heads and indent < heads[-1] + INDENT:
+                heads.pop()
+                fence = ""
+        found = FENCE.match(own)
+        is_head = False
+        if fence:
+            fence = "" if own.startswith(fence) and not own.strip(fence[0]) else fence
+        elif found:
+            fence = found[1]
+        else:
+            is_head = bool(HEAD.match(own))
+            code = bool(own) and (code or (empty and not indent and bool(STATEMENT.match(own))))
+        yield "" if is_head or code else text[INDENT * len(heads) :] if heads else line
+        if is_head or (not fence and not code and START.match(own)):
+            heads.append(indent)
+        empty = not own
