@@ -38,6 +38,8 @@ EXTRAS = {  # optional dependencies of users, and the features that need them
     "pretrained": "docnmt import",
     "alignment": "docnmt score --metrics lexical-consistency",
     "ray": "--engine ray",
+    "tensorboard": "fairseq-train --tensorboard-logdir",
+    "wandb": "fairseq-train --wandb-project",
     "ctranslate2": "docnmt export --format ctranslate2",
     "comet": "docnmt score --metrics comet",
 }
