@@ -33,7 +33,7 @@ def run(args: argparse.Namespace) -> None:
         found = reports[split].ceiling
         for name, figures in [*found["kinds"].items(), ("overall", found["overall"])]:
             print(
-                f"{split}: without context at best {100 * figures['accuracy']:.1f} % {name}, "
-                f"by luck {100 * figures['upper_bound']:.1f} %"
+                f"{split}: ceiling without context {100 * figures['accuracy']:.1f} % {name}, "
+                f"upper bound {100 * figures['upper_bound']:.1f} %"
             )
     print(args.output)
