@@ -5,7 +5,7 @@ import io
 import random
 import zipfile
 
-FORMATS = ("txt", "srt", "vtt", "ass", "html", "md", "po", "xlf", "json", "docx", "en.gz")
+FORMATS = ("txt", "srt", "vtt", "ass", "html", "md", "po", "xlf", "json", "docx", "epub", "en.gz")
 CUE = "1\n00:00:01,000 --> 00:00:02,000\n"
 XLIFF = '<xliff version="1.2"><file><body><trans-unit id="1"><source>{}</source></trans-unit></body></file></xliff>'
 WORD = '<w:document xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main">{}</w:document>'
