@@ -121,7 +121,7 @@ class ConcatenatedTranslationTask(DocumentsTask):
             pair = max_positions if isinstance(max_positions, (tuple, list)) else (max_positions, max_positions)
             dataset.fit(*pair)
         kept = super().filter_indices_by_size(indices, dataset, max_positions, ignore_invalid_inputs)
-        self.check_some_left(kept, dataset)
+        self.check_some_left(kept, dataset, max_positions)
         return kept
 
     def build_dataset_for_inference(

@@ -288,15 +288,18 @@ class DocumentTranslationTask(DocumentsTask):
         if len(long) and not ignore_invalid_inputs:
             raise InputError(
                 f"{dataset.name}: line {dataset.index.items[long[0]] + 1} (and {len(long) - 1:,} more): longer than "
-                f"{longest} tokens; raise --max-source-positions and --max-target-positions, or give "
+                f"{longest} tokens; raise {self.options_of_length(longest)}, or give "
                 "--skip-invalid-size-inputs-valid-test"
             )
         if len(long):
             ids = dataset.index.items[long[:10]].tolist()
-            logger.warning(f"{dataset.name}: {len(long):,} sentences longer than {longest} tokens skipped: {ids}, …")
+            remedy = f"to keep them, raise {self.options_of_length(longest)}"
+            logger.warning(
+                f"{dataset.name}: {len(long):,} sentences longer than {longest} tokens skipped: {ids}, …; {remedy}"
+            )
         dataset.skip(long)
         kept = indices[dataset.decoded_sentences()[indices] > 0]
-        self.check_some_left(kept, dataset)
+        self.check_some_left(kept, dataset, longest)
         return kept
 
     # --- Translation ---

@@ -3,7 +3,7 @@
 import logging
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple, Union
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
 import numpy as np
 from fairseq import utils
@@ -60,6 +60,7 @@ class DocumentsConfig(FairseqDataclass):
     )  # fmt: skip
 
     train_subset: str = II("dataset.train_subset")
+    max_tokens: Optional[int] = II("dataset.max_tokens")
     dataset_impl: Optional[ChoiceEnum(get_available_dataset_impl())] = II(  # type: ignore[valid-type]
         "dataset.dataset_impl"
     )
@@ -194,13 +195,21 @@ class DocumentsTask(TranslationTask):
         index = read_index(source, target, self.paragraph_symbols(), name, str(cfg.unmarked_corpus))
         return Split(source, target, index, name)
 
-    def check_some_left(self, kept: np.ndarray, dataset: FairseqDataset) -> None:
+    def options_of_length(self, longest: Sequence[int]) -> str:
+        """Names of the options that limit sentences to these numbers of source and target tokens."""
+        max_tokens = getattr(self.cfg, "max_tokens", None)  # in training fairseq takes it for a limit of sentences
+        names = ["--max-tokens"] if max_tokens in longest else []
+        names += ["--max-source-positions", "--max-target-positions"] if set(longest) != {max_tokens} else []
+        return " and ".join(names)
+
+    def check_some_left(
+        self, kept: np.ndarray, dataset: FairseqDataset, max_positions: Union[int, Sequence[int], None]
+    ) -> None:
         """Raises :class:`InputError` if no sentence of a split with targets is short enough for the model."""
         if not len(kept) and len(dataset) and getattr(dataset, "tgt", None) is not None:
             name = getattr(dataset, "name", self.data_bin())
-            raise InputError(
-                f"{name}: every sentence is too long; raise --max-source-positions and --max-target-positions"
-            )
+            longest = max_positions if isinstance(max_positions, (tuple, list)) else (max_positions,)
+            raise InputError(f"{name}: every sentence is too long; raise {self.options_of_length(longest)}")
 
     def data_bin(self, split: Optional[str] = None, epoch: int = 1) -> str:
         """Data-bin of a split: the training set is in all of them, one per epoch, other splits are in the first."""
@@ -297,12 +306,16 @@ class DocumentsTask(TranslationTask):
         """fairseq's search.
 
         Raises:
-            InputError: constraints, alignments of models without, or a language model with another dictionary.
+            InputError: constraints, alignments of models without, steps of iterative refinement, or a language model
+                with another dictionary.
         """
         if getattr(args, "constraints", None):
             raise InputError("--constraints: not supported for documents; use fairseq's translation task")
         if getattr(args, "print_alignment", None) and not all(getattr(one, "gives_alignment", True) for one in models):
             raise InputError("--print-alignment: not supported by document_rnn and --attention-combination")
+        for name in ("print_step", "retain_iter_history"):
+            if getattr(args, name, False):
+                raise InputError(f"{flag_of(name)}: only for models with iterative refinement; omit it")
         language_model = (kwargs.get("extra_gen_cls_kwargs") or {}).get("lm_model")
         known = language_model.decoder.dictionary if isinstance(language_model, FairseqLanguageModel) else self.tgt_dict
         if digest_of(known) != digest_of(self.tgt_dict):

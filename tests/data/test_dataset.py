@@ -120,6 +120,28 @@ def test_too_long_sentences_are_refused_or_skipped(data_bin, caplog):
     assert 13 not in dataset.collater([dataset[2]])["id"].tolist()
 
 
+@pytest.mark.parametrize(
+    ("longest", "max_tokens", "remedy"),
+    [
+        ((3, 3), 3, "--max-tokens"),
+        ((2, 3), 3, "--max-tokens and --max-source-positions and --max-target-positions"),
+        ((3, 3), 4, "--max-source-positions and --max-target-positions"),
+        ((3, 3), None, "--max-source-positions and --max-target-positions"),
+    ],
+)
+def test_errors_name_the_option_that_limits_sentences(data_bin, caplog, longest, max_tokens, remedy):
+    _, task, _ = toy.build(data_bin)
+    task.cfg.max_tokens = max_tokens
+    task.load_dataset("test")
+    dataset = task.dataset("test")
+    task.filter_indices_by_size(np.arange(3), dataset, longest, ignore_invalid_inputs=True)
+    assert caplog.messages[-1].endswith(f"to keep them, raise {remedy}")
+    with pytest.raises(InputError, match=f"; raise {remedy}, or give"):
+        task.filter_indices_by_size(np.arange(3), dataset, longest)
+    with pytest.raises(InputError, match=f"every sentence is too long; raise {remedy}$"):
+        task.check_some_left(np.arange(0), dataset, longest)
+
+
 def test_combined_splits_do_not_share_documents(data_bin, tmp_path):
     for path in data_bin.iterdir():
         (tmp_path / path.name).write_bytes(path.read_bytes())

@@ -95,6 +95,8 @@ def test_interactive_respects_the_limit_of_documents(data_bin, checkpoint, tmp_p
     ("options", "message"),
     [
         ("--constraints", "--constraints"),
+        ("--print-step", "--print-step: only for models"),
+        ("--retain-iter-history", "--retain-iter-history: only for models"),
         ("--gen-subset tset", "has no split 'tset'; its splits: test, train, valid"),
         ("--max-source-positions 1 --skip-invalid-size-inputs-valid-test", "every sentence is too long"),
     ],
