@@ -17,7 +17,7 @@ from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Dict, Iterable, Iterator, List, Optional, Sequence, Tuple
 
-from docnmt_fairseq import __version__
+from docnmt_fairseq import __version__, load_plugins
 from docnmt_fairseq.cli._output import Parser, check_output, one_line_interruption
 from docnmt_fairseq.errors import InputError
 
@@ -40,7 +40,10 @@ def build_parser() -> argparse.ArgumentParser:
     for name, module in command_modules().items():
         subparser = commands.add_parser(name, help=module.HELP, description=module.__doc__)
         module.add_arguments(subparser)
-        subparser.set_defaults(run=module.run, quiet=(*QUIET, *getattr(module, "QUIET", ())))
+        log = subparser.add_argument_group("log").add_mutually_exclusive_group()
+        log.add_argument("-q", "--quiet", action="store_true", help="log warnings and errors only")
+        log.add_argument("-v", "--verbose", action="store_true", help="log messages of libraries, too")
+        subparser.set_defaults(run=module.run, hidden=(*QUIET, *getattr(module, "QUIET", ())))
     return parser
 
 
@@ -107,6 +110,7 @@ def main(argv: Optional[List[str]] = None) -> int:
     logging.basicConfig(format="%(asctime)s | %(message)s", datefmt="%H:%M:%S", level=logging.INFO, stream=sys.stderr)
     try:
         with only_warnings(QUIET):
+            load_plugins()
             import_user_dir(argv)
     except InputError as error:
         print(f"docnmt: error: {error}", file=sys.stderr)
@@ -119,7 +123,7 @@ def main(argv: Optional[List[str]] = None) -> int:
     try:
         if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
             sys.stdout.reconfigure(errors="surrogateescape")  # names of files that are not UTF-8
-        with only_warnings(args.quiet):
+        with only_warnings([""] if args.quiet else [] if args.verbose else args.hidden):
             check_output(args)
             return args.run(args) or 0
     except (InputError, OSError) as error:

@@ -1,12 +1,15 @@
 """Arguments that are generated from the fields of dataclasses."""
 
 import argparse
+import logging
 from dataclasses import dataclass
 from pathlib import Path
 from typing import List, Optional
 
 import pytest
 
+from docnmt_fairseq import cli
+from docnmt_fairseq.cli import user_dir
 from docnmt_fairseq.cli._options import add_fields
 from docnmt_fairseq.options import Choices, option
 
@@ -49,3 +52,18 @@ def test_values_have_the_types_of_the_fields():
 def test_wrong_values_are_refused(words):
     with pytest.raises(SystemExit):
         parse(*words)
+
+
+@pytest.mark.parametrize(
+    ("option", "shown"), [("", {"own", "warning"}), ("-q", {"warning"}), ("-v", {"own", "library", "warning"})]
+)
+def test_amount_of_the_log(option, shown, monkeypatch, caplog):
+    def run(args):
+        logging.getLogger("docnmt_fairseq.own").info("own")
+        logging.getLogger("fairseq.tasks.text_to_speech").info("library")
+        logging.getLogger("fairseq.tasks.text_to_speech").warning("warning")
+
+    monkeypatch.setattr(user_dir, "run", run)
+    caplog.set_level("INFO")
+    assert cli.main(["user-dir", *option.split()]) == 0
+    assert {*caplog.messages} == shown

@@ -99,3 +99,39 @@ def test_a_folder_that_cannot_be_imported_is_named(tmp_path, monkeypatch, capsys
 def test_the_folder_of_the_package(capsys):
     assert main(["user-dir"]) == 0
     assert capsys.readouterr().out == f"{toy.PLUGIN}\n"
+
+
+@pytest.fixture
+def installed(tmp_path, monkeypatch):
+    """Returns a function that installs a package with an entry point."""
+    folder = tmp_path / "installed"
+
+    def install(source):
+        (folder / "plugin_of_mine").mkdir(parents=True)
+        (folder / "plugin_of_mine/__init__.py").write_text(source, encoding="utf-8")
+        about = folder / "plugin_of_mine-1.dist-info"
+        about.mkdir()
+        (about / "METADATA").write_text("Metadata-Version: 2.1\nName: plugin-of-mine\nVersion: 1\n")
+        (about / "entry_points.txt").write_text("[docnmt_fairseq.plugins]\nmine = plugin_of_mine\n")
+        monkeypatch.setenv("PYTHONPATH", str(folder))
+
+    return install
+
+
+def test_installed_packages_are_imported(installed, tmp_path):
+    installed(METRIC + MECHANISM)
+    (tmp_path / "text").write_text("so !\n")
+    score = ["score", "--reference", tmp_path / "text", "--system", f"a={tmp_path / 'text'}", "--metrics", "loudness"]
+    assert "1.00" in run("docnmt_fairseq", *score)
+    script = "import docnmt_fairseq, fairseq.models as m; docnmt_fairseq.register(); print(*m.ARCH_MODEL_REGISTRY)"
+    path = os.pathsep.join([str(Path(toy.PLUGIN).parent), os.environ["PYTHONPATH"]])
+    environment = {**os.environ, "PYTHONPATH": path}
+    found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=environment)
+    assert "document_transformer_nothing_tiny" in found.stdout.split(), found.stderr
+
+
+def test_a_broken_package_is_named(installed, capsys, monkeypatch):
+    installed("import a_module_that_is_missing")
+    monkeypatch.syspath_prepend(os.environ["PYTHONPATH"])
+    assert main(["user-dir"]) == 2
+    assert "docnmt: error: plugin mine = plugin_of_mine: No module" in capsys.readouterr().err
