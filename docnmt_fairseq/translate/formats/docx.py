@@ -1,4 +1,4 @@
-"""Word documents (.docx): text of paragraphs, tables, text boxes, headers, footers, notes and comments.
+"""Word documents (.docx): text of paragraphs, tables, text boxes, headers, footers, notes, comments and drawings.
 
 Results of fields stay, unless they are links. Of alternative content for older programs the first form is translated;
 the others get the same translation if they have the same text, as the text boxes of Word do.
@@ -13,16 +13,23 @@ from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.translate.formats.archive import packed, read_members
 from docnmt_fairseq.translate.formats.base import Parsed, Pieces, WholeFile, register
 from docnmt_fairseq.translate.formats.markup_projection import Gap
-from docnmt_fairseq.translate.formats.xml_text import Slot, Slots, local_name, parse_xml, xml_bytes
+from docnmt_fairseq.translate.formats.xml_text import AttributeSlot, Slot, Slots, local_name, parse_xml, xml_bytes
 
 TAGS_PER_SENTENCE = 100  # including end tags; Word writes some tens
 MAIN = "word/document.xml"  # default
 RELATIONS = "_rels/.rels"
-PARTS = re.compile(r"word/(header\d*|footer\d*|footnotes|endnotes|comments)\.xml")
+PARTS = re.compile(
+    r"word/(header\d*|footer\d*|footnotes|endnotes|comments|charts/chart\d*|diagrams/(data|drawing)\d*)\.xml"
+)
 WORD = (  # transitional and strict
     "http://schemas.openxmlformats.org/wordprocessingml/2006/main",
     "http://purl.oclc.org/ooxml/wordprocessingml/main",
 )
+DRAWING = (  # of charts and SmartArt
+    "http://schemas.openxmlformats.org/drawingml/2006/main",
+    "http://purl.oclc.org/ooxml/drawingml/main",
+)
+DESCRIPTIONS = ("descr", "title")  # of pictures and other drawings
 SPACE = "{http://www.w3.org/XML/1998/namespace}space"
 ENDS_TEXT = frozenset(("tab", "ptab", "br", "cr"))
 NO_TEXT = frozenset(("moveFrom", "del", "rt"))  # tracked deletions; ruby
@@ -36,7 +43,7 @@ IN_TEXT = frozenset((
 class Docx(WholeFile):
     """Paragraphs; markup of runs is projected onto the translation."""
 
-    help = "Word documents: text, tables, text boxes, headers, footers, notes, comments"
+    help = "Word documents: text, tables, text boxes, headers, notes, comments, charts, SmartArt, alternative texts"
     endings = (".docx",)
 
     def parse(self, content: bytes, name: str) -> Parsed:
@@ -51,6 +58,7 @@ class Docx(WholeFile):
         walks = {part: _Walk() for part in sorted(trees, key=lambda part: (part != main, part))}
         for part, walk in walks.items():
             walk.visit(trees[part].getroot())
+            walk._end()
         texts = [(part, *text) for part, walk in walks.items() for text in walk.texts]
 
         def render(pieces: List[Pieces]) -> bytes:
@@ -81,8 +89,12 @@ def _main(relations: Optional[bytes], name: str) -> str:
 
 
 def _keep_space(slot: Slot) -> None:
-    if slot.text != slot.text.strip():
+    if slot.text != slot.text.strip() and _namespace(slot.element) in WORD:
         slot.element.set(SPACE, "preserve")
+
+
+def _namespace(element: etree._Element) -> str:
+    return str(etree.QName(element).namespace)
 
 
 class _Walk:
@@ -110,7 +122,10 @@ class _Walk:
         name = local_name(element)
         if name in NO_TEXT:
             return
-        own = bool(name) and element.tag[1:].partition("}")[0] in WORD
+        own = bool(name) and _namespace(element) in (*WORD, *DRAWING)
+        if name == "docPr":
+            texts = (AttributeSlot(element, attribute=key) for key in DESCRIPTIONS if element.get(key))
+            self.texts += [(Slots(slot), True) for slot in texts]
         if own and name == "p":
             outer = self.slots, self.gap, self.begins
             self.slots, self.gap, self.begins = None, Gap.OPEN, True

@@ -41,6 +41,22 @@ class Slot:
             self.element.text = text
 
 
+@dataclass
+class AttributeSlot(Slot):
+    """Value of an attribute."""
+
+    attribute: str = ""
+
+    @property
+    def text(self) -> str:
+        """Its text."""
+        return str(self.element.get(self.attribute) or "")
+
+    @text.setter
+    def text(self, text: str) -> None:
+        self.element.set(self.attribute, text)
+
+
 class Slots:
     """Text in several slots with markup in between.
 

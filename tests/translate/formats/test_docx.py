@@ -133,3 +133,28 @@ def test_name_of_the_main_part(content, target):
     found, lines = through("docx", other)
     assert lines == through("docx", content)[1] and through("docx", other, WAYS["same"])[0] == other
     assert b">THE TITLE<" in zipfile.ZipFile(io.BytesIO(found)).read("word/document2.xml")
+
+
+def test_drawings():
+    drawing = 'xmlns:a="http://schemas.openxmlformats.org/drawingml/2006/main"'
+    texts = "<a:p><a:r><a:t>Open the</a:t></a:r><a:r><a:t> door</a:t></a:r></a:p><a:p><a:r><a:t>Now</a:t></a:r></a:p>"
+    body = (
+        '<w:p><w:r><w:t xml:space="preserve">Before </w:t></w:r><w:r><w:drawing><wp:inline xmlns:wp="wp">'
+        '<wp:docPr id="1" name="Picture 1" descr="The big house" title="A house"/></wp:inline></w:drawing></w:r></w:p>'
+    )
+    content = packed(
+        ("word/document.xml", f"<w:document {NS}>{body}</w:document>"),
+        ("word/charts/chart1.xml", f'<c:chart xmlns:c="c" {drawing}>{texts}<c:v>Data</c:v></c:chart>'),
+        ("word/diagrams/data1.xml", f"<d {drawing}>{texts}</d>"),
+    )
+    found, (lines,) = through("docx", content)
+    assert lines == [
+        "The big house", "<p>", "A house", "<p>", "Before", "<p>", "Open the door", "<p>", "Now", "<p>",
+        "Open the door", "<p>", "Now",
+    ]  # fmt: skip
+    archive = zipfile.ZipFile(io.BytesIO(found))
+    chart = archive.read("word/charts/chart1.xml").decode()
+    assert chart == f'<c:chart xmlns:c="c" {drawing}>{texts}<c:v>Data</c:v></c:chart>'.replace(
+        "Open the", "OPEN THE"
+    ).replace(" door", " DOOR").replace("Now", "NOW")
+    assert 'name="Picture 1" descr="THE BIG HOUSE" title="A HOUSE"' in archive.read("word/document.xml").decode()
