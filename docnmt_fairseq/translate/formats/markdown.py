@@ -175,7 +175,7 @@ def _write(
     last = block.first + len(block.lines)
     if not text.strip() and last < len(lines) and UNDERLINE.fullmatch(lines[last]):
         return False
-    if address and letters(text) != letters(address):
+    if address and letters(text) != letters(block.marked.render(None)):
         text += f'<a id="{html.escape(address)}"></a>'
     line = lines[block.first][: block.start] + text + block.suffix + lines[last - 1][block.end :]
     lines[block.first : last] = [line]

@@ -89,7 +89,8 @@ def _sentences(segment: Segment, split: Split) -> Iterator[Sentence]:
         return
     parts = [spans[number + 1][0] for number, gap in enumerate(segment.gaps) if gap is Gap.PART]
     readable = _readable(text, spans, segment)
-    for start, end in _limited(_spans(text, split), parts):
+    listed = _listed(text, spans, segment.gaps)
+    for start, end in listed or _limited(_spans(text, split), parts):
         while start < end and not readable[start].strip():
             start += 1
         while start < end and not readable[end - 1].strip():
@@ -146,6 +147,25 @@ def _spans(text: str, split: Split) -> Iterator[Span]:
         last = start + len(sentence.rstrip())
         if first < last:
             yield first, last
+
+
+def _listed(text: str, spans: Sequence[Span], gaps: Sequence[Gap]) -> List[Span]:
+    """Returns the elements of a text without words between them, as of a list of links; [] for other texts."""
+    found: List[Span] = []
+    depth, behind, separated = 0, 0, True
+    for (start, end), gap in zip(spans, [None, *gaps]):
+        if gap is Gap.OPEN:
+            found += [(start, start)] if not depth else []
+            separated = separated and (bool(depth) or len(found) == 1 or bool(text[behind:start].strip()))
+            depth += 1
+        elif gap is Gap.CLOSE and depth:
+            depth -= 1
+            behind = start
+        if not depth and any(map(str.isalpha, text[start:end])):
+            return []
+        if depth:
+            found[-1] = (found[-1][0], end)
+    return found if depth == 0 and len(found) > (1 if separated else 2) else []
 
 
 def _limited(spans: Iterator[Span], parts: Sequence[int]) -> Iterator[Span]:

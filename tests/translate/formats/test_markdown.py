@@ -169,6 +169,7 @@ def test_underlined_heading_with_empty_translation(caplog):
         ),
         ("{/* a note */}\n\nThe {props.name} of {see it}\n", "{/* a note */}\n\nTHE {props.name} OF {SEE IT}\n"),
         (":rocket: Go at 10:20:30 :+1:, note:this:one\n", ":rocket: GO AT 10:20:30 :+1:, NOTE:THIS:ONE\n"),
+        ("[A dog](a) | [**Two** cats](b) / [Home](c).\n", "[A DOG](a) | [**TWO** CATS](b) / [HOME](c).\n"),
         ("Run: `make`, **`it`**.\n", "RUN: `make`, **`it`**.\n"),
         ("20 m<sup>2</sup> here.<sup>1</sup>\n", "20 M<sup>2</sup> HERE.<sup>1</sup>\n"),
     ],
@@ -211,7 +212,8 @@ def test_links_to_headings_stay_alive():
         "## 1984",
         '# ÜBER NEW<a id="über"></a>',
     ]
-    assert "](#getting-started)" in found and through("markdown", LINKED)[0].decode().count("<a id") == 0
+    assert "- [START NEW](#getting-started), [B NEW](#using-c), [TWICE NEW](#twice-1), [X NEW][x]\n" in found
+    assert through("markdown", LINKED)[0].decode().count("<a id") == 0
 
 
 def test_links_to_headings_of_other_files_are_reported(caplog):

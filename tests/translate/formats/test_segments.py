@@ -123,6 +123,18 @@ def test_punctuation_of_objects_inside_tags():
     assert found.lines == ["Yes:"] and found.restore(["JA:"]) == [["JA: ", "", "", "."]]
 
 
+def test_words_stay_in_the_elements_of_a_list():
+    pieces, gaps = (
+        ["", "One", " | ", "Two ", "three", "", "."],
+        [Gap.OPEN, Gap.CLOSE, Gap.OPEN, Gap.OPEN] + [Gap.CLOSE] * 2,
+    )
+    found = Segmentation([Segment(pieces, gaps)], split)
+    assert found.lines == ["One", "Two three"]
+    assert found.restore(["EINS ZWEI DREI", "VIER"])[0][:3] == ["", "EINS ZWEI DREI", " | "]
+    found = Segmentation([Segment(["", "One", " ", "two", ""], [Gap.OPEN, Gap.CLOSE] * 2)], split)
+    assert found.lines == ["One two"]
+
+
 def split(text):
     return re.findall(r"[^.]*\.\s*|[^.]+", text)
 
