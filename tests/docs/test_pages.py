@@ -21,7 +21,7 @@ OTHERS |= {"slow", "no-build-isolation", "no-deps", "strict", "nproc-per-node", 
 OTHERS |= {"nnodes", "rdzv-backend", "rdzv-endpoint", "rdzv-id", "max-restarts"}  # of torchrun
 OTHERS |= {"encoder-langtok", "decoder-langtok", "langtoks"}  # of fairseq's task of several languages
 OTHERS |= {"clear-fuzzy"}  # of gettext
-OTHERS |= {"logdir"}  # of TensorBoard
+OTHERS |= {"logdir", "shell", "rm", "build-arg"}  # of TensorBoard, shtab, Docker
 OTHERS |= {"pieces", "finished", "suite", "compare"}  # of benchmarks
 OTHERS |= {
     "gpus-per-node",
