@@ -2,6 +2,7 @@
 
 import logging
 import re
+from functools import partial
 from typing import BinaryIO, Iterator, List, Sequence, Tuple
 
 from docnmt_fairseq.corpus.files import lines_of
@@ -37,12 +38,12 @@ class Text(Format):
                 self._warn(name, number)
                 line = ""
             if line and (ended or (len(lines) >= LONG and self.reading.alone())):
-                yield Document(lines, _joined, first)
+                yield Document(lines, partial(_joined, lines), first)
                 lines, first, ended = [], number, False
             lines.append(line)
             ended = not line and not whole
         if lines:
-            yield Document(lines, _joined, first)
+            yield Document(lines, partial(_joined, lines), first)
 
     def _warn(self, name: str, number: int) -> None:
         """Warns once per line, however often the file is read."""
@@ -51,8 +52,10 @@ class Text(Format):
             self.warned = number
 
 
-def _joined(lines: Sequence[str]) -> bytes:
-    return "".join(f"{line}\n" for line in lines).encode("utf-8", "surrogatepass")
+def _joined(lines: Sequence[str], translations: Sequence[str]) -> bytes:
+    """Returns the translations; lines without a letter stay."""
+    new = (text if not line or any(map(str.isalpha, line)) else line for line, text in zip(lines, translations))
+    return "".join(f"{line}\n" for line in new).encode("utf-8", "surrogatepass")
 
 
 @register("running")

@@ -50,3 +50,10 @@ def test_documents_of_lines(caplog):
     for _ in range(2):
         list(reader.documents(io.BytesIO(text.encode()), "y"))
     assert caplog.text.count("y:7: has no") == 1
+
+
+def test_lines_without_letters_stay():
+    page = "One.\n* * *\n1984\n{\n<p>\nTwo 2.\n\n---\n"
+    found, documents = through("text", page, lambda line: "x")
+    assert found.decode() == "x\n* * *\n1984\n{\n<p>\nx\n\n---\n"
+    assert [line for document in documents for line in document] == page.splitlines()
