@@ -92,8 +92,9 @@ class Gettext(WholeFile):
 
     def _load(self, text: str, name: str) -> Any:
         """Returns polib's file."""
+        library = self.needs("polib")
         try:
-            file = self.needs("polib").pofile(f"{text}\n")  # with a line end, it is not taken for a file name
+            file = library.pofile(f"{text}\n")  # with a line end, it is not taken for a file name
         except (OSError, ValueError, IndexError, AttributeError) as error:  # polib's errors of syntax
             raise InputError(f"{name}: not gettext's format: {_reason(error)}") from error
         if not len(file) and not file.metadata and text.strip():

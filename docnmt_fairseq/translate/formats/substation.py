@@ -40,8 +40,8 @@ class SubStationAlpha(Subtitles):
                 speaker = fields.get("style"), fields.get("name"), fields.get("actor")
                 own = fields["text"].rstrip("\r\n")
                 first = place + len(line) - len(fields["text"])
-                times = (seconds(fields[key].strip()) for key in ("start", "end"))
-                yield Cue(first, first + len(own), *times, is_turn=before not in (None, speaker))
+                start, end = (seconds(fields[key].strip()) for key in ("start", "end"))
+                yield Cue(first, first + len(own), start, end, is_turn=before not in (None, speaker))
                 before = speaker
             place += len(line)
         if text.strip() and names == [""]:

@@ -53,7 +53,8 @@ class Xliff(WholeFile):
             target = self._with_target(unit, new)
         else:
             if target is None or not any(map(_is_part, target.iter())):
-                target = self._with_target(unit, deepcopy(_child(unit, "seg-source")))
+                divided = next(one for one in ancestors(source) if local_name(one) == "seg-source")
+                target = self._with_target(unit, deepcopy(divided))
             parts = [part for part in target.iter() if _is_part(part)]
             old = next((part for part in parts if part.get("mid") == source.get("mid")), None)
             if old is None:
@@ -73,7 +74,7 @@ class Xliff(WholeFile):
         if old is not None:
             _replace(old, target)
         else:
-            (_child(unit, "source") if before is None else before).addnext(target)
+            next(one for one in (before, _child(unit, "source")) if one is not None).addnext(target)
         return target
 
 
