@@ -24,14 +24,16 @@ def parallel_lines(paths: Sequence[PathLike]) -> Iterator[Tuple[int, Tuple[str, 
     Raises:
         InputError: the files have different numbers of lines.
     """
+    end = 0  # first line that a file lacks
     for number, texts in enumerate(zip_longest(*map(_visible_lines, paths)), start=1):
-        if not any(texts) and None in texts:
-            continue
         if None in texts:
+            end = end or number
+            if not any(texts):
+                continue
             ended = " and ".join(str(path) for path, text in zip(paths, texts) if text is None)
             longer = next(path for path, text in zip(paths, texts) if text is not None)
             message = f"{ended} ended before this line; all sides need the same number of lines"
-            raise InputError.at(longer, number, message)
+            raise InputError.at(longer, end, message)
         yield number, texts
 
 
