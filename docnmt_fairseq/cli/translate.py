@@ -1,10 +1,11 @@
 """Translates documents: files in, the same files out in another language.
 
 Plain text has a sentence per line; an empty line ends a document, a line <p> a paragraph. In other formats (subtitles,
-Markdown, HTML, Word, gettext, XLIFF; running text with --split) text is extracted, split into sentences, and put back;
-each file is one document. Text is normalised, tokenised, truecased and split into subwords as docnmt prepare did for
-the model, and the translation converted back. Translations equal those of fairseq-generate, except that --max-len-a
-applies to each sentence's own length. Works with models of document_translation, concatenated_translation and
+Markdown, HTML, Word, EPUB, gettext, XLIFF, JSON; running text with --split) text is extracted, split into sentences,
+and put back; each file is one document. Text is normalised, tokenised, truecased and split into subwords as
+docnmt prepare did for the model, and the translation converted back. Translations equal those of
+fairseq-generate, except that --max-len-a applies to each sentence's own length.
+Works with models of document_translation, concatenated_translation and
 fairseq's translation.
 """
 
