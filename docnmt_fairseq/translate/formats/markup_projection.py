@@ -191,7 +191,7 @@ def _word_cuts(
             last, size = max(own), len(word[0])
             ends = starts[last] + len(pieces[cores[last]].split()[0]) == word.end()
             fits = len(places) == sum(1 for _ in alike.finditer(text))
-            if fits and last + 1 == len(cores):
+            if fits and last + 1 == len(cores) and starts[last] + len(pieces[cores[last]].rstrip()) == word.end():
                 fits = not any(map(str.isalnum, translation[places[order] + size :]))
             if fits:
                 found.update({number: places[order] + offset for number, offset in own.items()})

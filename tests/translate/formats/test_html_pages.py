@@ -188,6 +188,7 @@ def test_links_keep_their_words():
     [
         ("20 m<sup>2</sup> in all, CO<sub>2</sub>!", "It has in all 20 m<sup>2</sup>, CO<sub>2</sub>!"),
         ("10<sup>6</sup> and H<sub>2</sub>SO<sub>4</sub>.", "10<sup>6</sup> times H<sub>2</sub>SO<sub>4</sub>."),
+        ("My H<sub>2</sub>O is good", "H<sub>2</sub>O ist mein bestes Wasser"),
         ("5 m<sup>2</sup> and 6 m<sup>2</sup>, then", "Here 5 m<sup>2</sup> and now 6 m<sup>2</sup>"),
     ],
 )
