@@ -10,7 +10,7 @@ import os
 import zlib
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO, Iterator, List, Optional, TextIO, Tuple, cast
+from typing import Any, BinaryIO, Iterator, List, Optional, TextIO, Tuple, Type, cast
 from zipfile import BadZipFile
 
 import numpy as np
@@ -21,7 +21,7 @@ from docnmt_fairseq.files import PathLike, atomic_path, atomic_paths, is_stream
 try:
     from backports import zstd  # part of Python from 3.14 on
 except ImportError:
-    zstd = None
+    zstd = None  # type: ignore[assignment]
 
 BYTE_ORDER_MARK = "\ufeff"
 PACKED = (".gz", ".bz2", ".xz", ".zst")
@@ -33,7 +33,7 @@ SIGNATURES = {  # first bytes of packed files
     b"PK\x03\x04": ".zip",
     b"7z\xbc\xaf": ".7z",
 }
-DAMAGED = (OSError, EOFError, zlib.error, lzma.LZMAError, BadZipFile)  # raised when a damaged file is read
+DAMAGED: Tuple[Type[BaseException], ...] = (OSError, EOFError, zlib.error, lzma.LZMAError, BadZipFile)  # raised by damaged files
 DAMAGED += () if zstd is None else (zstd.ZstdError,)
 
 logger = logging.getLogger(__name__)
