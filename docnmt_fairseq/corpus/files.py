@@ -10,7 +10,7 @@ import os
 import zlib
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO, Iterator, List, Optional, TextIO, Tuple, Type, cast
+from typing import Any, BinaryIO, Iterator, List, Optional, TextIO, Tuple, cast
 from zipfile import BadZipFile
 
 import numpy as np
@@ -33,8 +33,8 @@ SIGNATURES = {  # first bytes of packed files
     b"PK\x03\x04": ".zip",
     b"7z\xbc\xaf": ".7z",
 }
-DAMAGED: Tuple[Type[BaseException], ...] = (OSError, EOFError, zlib.error, lzma.LZMAError, BadZipFile)  # raised by damaged files
-DAMAGED += () if zstd is None else (zstd.ZstdError,)
+# Raised when a damaged file is read.
+DAMAGED = (OSError, EOFError, zlib.error, lzma.LZMAError, BadZipFile, zstd.ZstdError if zstd else BadZipFile)
 
 logger = logging.getLogger(__name__)
 
