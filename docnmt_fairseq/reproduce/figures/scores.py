@@ -19,8 +19,7 @@ from docnmt_fairseq.recipes.results import ResultFiles, Scores
 from docnmt_fairseq.reproduce.base import FIGURES, Cell, Figures, recipe_options
 
 BLEU = "bleu_tokens"  # over tokens, as multi-bleu.perl computes it
-# Vaswani et al. (2017, sec. 5.1-5.2): 0.4 s for 25,000 target tokens of a Transformer base model on 8 NVIDIA P100.
-TOKENS_PER_SECOND = 25_000 / 0.4 / 8
+TOKENS_PER_SECOND = 160_000  # target tokens, base width with conditional attention, one H100 (benchmarks/results/gpu)
 TOKENS_PER_LINE = 16  # of a caption, including the end of sentence; used if --batch-size limits the lines
 PAIRS_PER_SECOND = 2_500  # prepared pairs of 8 words: Moses tokens, truecased, BPE, data-bins, on one core
 
