@@ -1,7 +1,5 @@
 """Encoders of extra sources equal encoding each sentence by itself."""
 
-import shutil
-
 import numpy as np
 import pytest
 import torch
@@ -219,13 +217,3 @@ def test_nan_detector_of_fairseq(extra_bin, caplog):
     with NanDetector(model.train()):
         model(**batch["net_input"])[0].sum().backward()
     assert "NaN detected in output of encoder.extra_sources.encoders.2.projection" in caplog.text
-
-
-def test_features_of_several_data_bins(extra_bin, tmp_path):
-    """The number of lines does not identify the data-bin that features belong to."""
-    first, second = (shutil.copytree(extra_bin, tmp_path / name) for name in ("first", "second"))
-    toy.build(f"{first}:{second}", "--extra-sources", "features:image")
-    (second / "train.image.npz").unlink()
-    (first / "train.image.npz").rename(tmp_path / "train.image.npz")
-    with pytest.raises(InputError, match=r"train\.image\.npz would belong to .*first and .*second"):
-        toy.build(f"{first}:{second}", "--extra-sources", "features:image")
