@@ -108,7 +108,7 @@ def test_list_has_hours_and_state(table, tmp_path, monkeypatch):
     monkeypatch.setattr(published, "TABLES", tmp_path)
     monkeypatch.setattr("docnmt_fairseq.reproduce.listing.table_names", lambda: ["two-models"])
     asked = request(tmp_path, smoke=False)
-    hours = 2 * 3000 / (TOKENS_PER_SECOND / 4096) / 3600
+    hours = max(1, 2 * 3000 / (TOKENS_PER_SECOND / 4096) / 3600)
     lines = table_list(asked).splitlines()
     assert [line.split() for line in lines[:2]] == [
         ["table", "hours", "run"], ["two-models", f"{hours:.0f}", "GPU", "no"]
