@@ -6,6 +6,7 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence
 from docnmt_fairseq import __version__
 from docnmt_fairseq.evaluation.examples import Examples
 from docnmt_fairseq.evaluation.metrics import METRICS, Metric, MetricOptions
+from docnmt_fairseq.evaluation.metrics.base import column_sums
 from docnmt_fairseq.evaluation.significance import TESTS, Comparison, Outcome, ResamplingOptions, check_tests
 from docnmt_fairseq.evaluation.tables import Definitions, Part, Table
 from docnmt_fairseq.evaluation.texts import LEVELS, References, Stream, at_level
@@ -15,10 +16,11 @@ DEFAULT_METRICS = ("bleu", "chrf")
 
 @dataclass(frozen=True)
 class Column:
-    """Scores by one metric at one level, by system, and comparisons by test."""
+    """Scores by one metric at one level, by system, with scores by category and comparisons by test."""
 
     metric: Metric
     scores: Dict[str, float]
+    parts: Dict[str, Dict[str, float]]
     comparisons: Dict[str, Comparison]
 
     @property
@@ -62,6 +64,7 @@ class ScoreReport:
                     "signature": column.metric.signature(),
                     "lower_is_better": column.metric.lower_is_better,
                     "systems": column.scores,
+                    **({"parts": column.parts} if column.metric.parts else {}),
                     "tests": {name: asdict(comparison) for name, comparison in column.comparisons.items()},
                 }
                 for column in self.columns
@@ -75,6 +78,9 @@ class ScoreReport:
         for name in self.empty:
             scores.append([name, *(f"{column.scores[name]:.{column.metric.decimals}f}" for column in self.columns)])
         parts: List[Part] = [self._size(), Table(scores)]
+        for column in (column for column in self.columns if column.metric.parts):
+            by_part = [[name, *(f"{score:.2f}" for score in of.values())] for name, of in column.parts.items()]
+            parts.append(Table([["system", *column.metric.parts], *by_part], f"{column.heading} by category"))
         for test, comparison in self.columns[0].comparisons.items():
             rows = [["metric", "system", "score", "difference", "p"]]
             for column in self.columns:
@@ -153,6 +159,7 @@ def build_report(
             samples = resampling.bootstrap_samples or test.samples
             comparisons[name] = test.compare(metric, statistics, samples, resampling.seed)
         scores = {name: metric.corpus_score(of_system) for name, of_system in statistics.items()}
-        columns.append(Column(metric, scores, comparisons))
+        parts = {name: metric.part_scores(column_sums(of_system)) for name, of_system in statistics.items()}
+        columns.append(Column(metric, scores, parts, comparisons))
     empty = {name: sum(not sentence for text in stream for sentence in text) for name, stream in systems.items()}
     return ScoreReport(references, empty, columns, resampling.seed, examples)

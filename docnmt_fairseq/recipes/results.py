@@ -11,7 +11,7 @@ from docnmt_fairseq.corpus.pipeline import SidePipeline
 from docnmt_fairseq.corpus.step_cache import StepCache
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.evaluation.metrics import METRICS
-from docnmt_fairseq.evaluation.metrics.base import Metric
+from docnmt_fairseq.evaluation.metrics.base import Metric, column_sums
 from docnmt_fairseq.evaluation.metrics.sacrebleu_metrics import Bleu, BleuOptions
 from docnmt_fairseq.evaluation.postprocess import Translation, read_text_as_translation, read_translation
 from docnmt_fairseq.evaluation.scores import corpus_scores, human_targeted_error_rate, tokenized_bleu
@@ -313,7 +313,7 @@ def make_metrics(
 
 
 def metric_scores(metrics: Mapping[str, Optional[Metric]], translation: Stream, paths: Mapping[str, Path]) -> Scores:
-    """Returns score and signature of each metric.
+    """Returns score, signature and perhaps scores by category of each metric.
 
     Args:
         metrics: metrics by name.
@@ -328,7 +328,10 @@ def metric_scores(metrics: Mapping[str, Optional[Metric]], translation: Stream, 
         signature = metric.signature()
         for file, path in paths.items():
             signature = signature.replace(str(path), file)
-        scores[name] = {"score": metric.corpus_score(metric.statistics(translation)), "signature": signature}
+        sums = column_sums(metric.statistics(translation))
+        scores[name] = {"score": metric.score(sums), "signature": signature}
+        if metric.parts:
+            scores[name]["parts"] = metric.part_scores(sums)
     return scores
 
 

@@ -41,15 +41,20 @@ def score_column(name: str) -> Column:
 
 
 def metric_columns(metrics: Sequence[str]) -> List[Column]:
-    """Returns the columns of extra metrics."""
+    """Returns the columns of extra metrics and of their categories."""
 
     def value_of(name: str) -> Callable[[Scores], Optional[float]]:
         return lambda run: run.get("metrics", {}).get(name, {}).get("score")
 
-    return [
-        Column(METRICS[name].title + "↓" * METRICS[name].lower_is_better, value_of(name), METRICS[name].decimals)
-        for name in metrics
-    ]
+    def part_of(name: str, part: str) -> Callable[[Scores], Optional[float]]:
+        return lambda run: run.get("metrics", {}).get(name, {}).get("parts", {}).get(part)
+
+    columns = []
+    for name in metrics:
+        metric = METRICS[name]
+        columns.append(Column(metric.title + "↓" * metric.lower_is_better, value_of(name), metric.decimals))
+        columns += [Column(part, part_of(name, part), metric.decimals) for part in metric.parts]
+    return columns
 
 
 def scores_table(

@@ -33,7 +33,7 @@ DEFAULT = Material(REFERENCE, SOURCE, SYSTEMS, {})
 MATERIAL = {
     "comet": Material(REFERENCE, SOURCE, SYSTEMS, {"comet": "known"}),
     "lexical-consistency": Material(REFERENCE, with_own_words(REFERENCE), SYSTEMS, {}),
-    "pronouns": Material(REFERENCE, SOURCE, SYSTEMS, {"pronouns": "ba,do,gi"}),
+    "pronoun-f1": Material(REFERENCE, SOURCE, SYSTEMS, {"pronouns": "ba,do,gi"}),
     "register": GERMAN,
     "register-consistency": GERMAN,
     "register-of-all": GERMAN,

@@ -5,7 +5,7 @@ package, so they import their libraries only when they are used.
 """
 
 from dataclasses import asdict, dataclass
-from typing import ClassVar, Dict, List, Optional, Sequence, Type
+from typing import ClassVar, Dict, List, Optional, Sequence, Tuple, Type
 
 from docnmt_fairseq import __version__
 from docnmt_fairseq.errors import InputError
@@ -41,6 +41,7 @@ class Metric:
         decimals: of scores in tables.
         scores_documents: True if documents may be segments; otherwise sentences are scored at every level.
         needs_source: True if the source is read.
+        parts: names of the scores of :meth:`part_scores`.
 
     Args:
         test_set: references, with the source if it was given.
@@ -59,6 +60,7 @@ class Metric:
     decimals: ClassVar[int] = 2
     scores_documents: ClassVar[bool] = True
     needs_source: ClassVar[bool] = False
+    parts: ClassVar[Tuple[str, ...]] = ()
 
     def __init__(self, test_set: References, options: MetricOptions):
         self.test_set, self.options = test_set, options
@@ -84,9 +86,13 @@ class Metric:
         """
         return 100 * sums[0] / sums[1] if sums[1] else 0.0
 
+    def part_scores(self, sums: Sequence[float]) -> Dict[str, float]:
+        """Scores of the same statistics by category, such as the recall of each pronoun; one for each of ``parts``."""
+        return {}
+
     def corpus_score(self, statistics: Statistics) -> float:
         """Score of all segments."""
-        return self.score([sum(column) for column in zip(*statistics)])
+        return self.score(column_sums(statistics))
 
     @property
     def name(self) -> str:
@@ -107,6 +113,11 @@ class Metric:
         """Signature of the metric and its options, followed by the details."""
         about = {"nrefs": len(self.test_set.streams), **asdict(self.options), **details, "docnmt_fairseq": __version__}
         return "|".join(f"{name}:{value}" for name, value in about.items())
+
+
+def column_sums(statistics: Statistics) -> List[float]:
+    """Sum of the rows, [sums]."""
+    return [sum(column) for column in zip(*statistics)]
 
 
 METRICS: Registry[Metric] = Registry("metric")

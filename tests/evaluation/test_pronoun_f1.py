@@ -4,7 +4,7 @@ import pytest
 
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.evaluation.metrics import METRICS
-from docnmt_fairseq.evaluation.metrics.pronouns import PRONOUNS, PronounOptions, parse_words
+from docnmt_fairseq.evaluation.metrics.pronoun_f1 import PRONOUNS, PronounF1Options, parse_words
 from docnmt_fairseq.evaluation.words import words_of
 from tests.support.scored import reference_set
 
@@ -12,7 +12,7 @@ REFERENCE = [["Er sah sie, und sie sah ihn.", "Keiner da."], ["Es ist hier."]]
 
 
 def make(words="de", *references):
-    return METRICS["pronouns"](reference_set(REFERENCE, *references), PronounOptions(words))
+    return METRICS["pronoun-f1"](reference_set(REFERENCE, *references), PronounF1Options(words))
 
 
 def test_matches_within_a_sentence_of_the_first_reference():

@@ -1,0 +1,102 @@
+"""F1 of pronouns against the reference, sentence by sentence.
+
+Similar to AutoPRF (Hardmeier and Federico 2010) and APT (Miculicich Werlen and Popescu-Belis 2017) without word
+alignment: pronouns of the target language match anywhere in the sentence.
+"""
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Dict, FrozenSet, List, Optional, Sequence, Tuple
+
+from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.evaluation.metrics.base import METRICS, Metric, MetricOptions
+from docnmt_fairseq.evaluation.texts import References, segments
+from docnmt_fairseq.evaluation.words import WORD, may_begin_sentence, words_of
+from docnmt_fairseq.options import option
+
+GERMAN = ("er", "sie", "es", "ihn", "ihm", "ihr", "ihnen")
+SEINE = ("seine", "seinem", "seinen", "seiner", "seines")
+IHRE = ("ihre", "ihrem", "ihren", "ihrer", "ihres")
+RUSSIAN = ("он", "она", "оно", "они", "его", "её", "ее", "ему", "ей", "им", "их", "ими", "ею")
+AFTER_PREPOSITIONS = ("него", "неё", "нее", "нему", "ней", "ним", "них", "ними", "нею", "нём", "нем")
+
+# Third person by language, without forms that mostly are another word: articles (French le, la, les, Spanish la, lo,
+# los, las), and German sein, the verb.
+PRONOUNS: Dict[str, Tuple[str, ...]] = {
+    "de": (*GERMAN, *SEINE, *IHRE),
+    "en": ("he", "she", "it", "they", "him", "her", "them", "his", "hers", "its", "their", "theirs"),
+    "es": ("él", "ella", "ello", "ellos", "ellas", "le", "les", "su", "sus", "suyo", "suya", "suyos", "suyas"),
+    "fr": ("il", "elle", "ils", "elles", "lui", "leur", "leurs", "eux", "son", "sa", "ses"),
+    "ru": (*RUSSIAN, *AFTER_PREPOSITIONS),
+}
+# Second person if capitalised within a sentence: Sie, Ihnen, Ihr, Ihre.
+POLITE: Dict[str, FrozenSet[str]] = {"de": frozenset(("sie", "ihnen", "ihr", *IHRE))}
+LANGUAGES = ", ".join(PRONOUNS)
+
+
+@dataclass(frozen=True)
+class PronounF1Options(MetricOptions):
+    """Options of pronoun F1."""
+
+    pronouns: Optional[str] = option(
+        None, f"comma-separated words, or a language for its third person: {LANGUAGES}", metavar="WORDS"
+    )
+
+
+@METRICS.register("pronoun-f1")
+class PronounF1(Metric):
+    """F1 of a set of words against the first reference.
+
+    Case is ignored, except for the third person of German: capitalised Sie, Ihnen and Ihr count only where a sentence
+    may begin, since elsewhere they are the polite second person.
+    """
+
+    title = "pronoun F1"
+    help = "F1 of the pronouns of each sentence, with --pronouns"
+    Options = PronounF1Options
+    options: PronounF1Options
+    enabled_by = "pronouns"
+    scores_documents = False
+
+    def __init__(self, test_set: References, options: PronounF1Options):
+        super().__init__(test_set, options)
+        self.words = parse_words(options.pronouns)
+        self.polite: FrozenSet[str] = POLITE.get(options.pronouns or "", frozenset())
+        if not any(self._counts(sentence) for sentence in segments(test_set.streams[0])):
+            raise InputError(f"--pronouns {options.pronouns}: none of these words is in {test_set.files[0]}")
+
+    def segment_statistics(self, translation: str, references: Sequence[str]) -> List[float]:
+        """Numbers of matching pronouns, of those in the translation, and of those in the reference."""
+        found, wanted = self._counts(translation), self._counts(references[0])
+        return [float(counts.total()) for counts in (found & wanted, found, wanted)]
+
+    def score(self, sums: Sequence[float]) -> float:
+        """F1 in percent."""
+        return super().score([2 * sums[0], sums[1] + sums[2]])
+
+    def format_signature(self, details: Dict[str, object]) -> str:
+        """Signature with the treatment of case."""
+        return super().format_signature({"case": "mixed" if self.polite else "lc", **details})
+
+    def _counts(self, sentence: str) -> "Counter[str]":
+        found: Counter[str] = Counter()
+        for match in WORD.finditer(sentence):
+            word = match[0].lower()
+            capital = word in self.polite and match[0][0].isupper()
+            if word in self.words and not (capital and not may_begin_sentence(sentence, match.start())):
+                found[word] += 1
+        return found
+
+
+def parse_words(given: Optional[str]) -> FrozenSet[str]:
+    """Words of the option ``--pronouns``.
+
+    Raises:
+        InputError: no words.
+    """
+    if given in PRONOUNS:
+        return frozenset(PRONOUNS[given])
+    words = words_of(given or "")
+    if not words:
+        raise InputError(f"--metrics pronoun-f1: requires --pronouns WORD,WORD,... or a language: {LANGUAGES}")
+    return frozenset(words)
