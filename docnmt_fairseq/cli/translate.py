@@ -24,11 +24,20 @@ from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.files import fingerprint
 from docnmt_fairseq.search.options import SearchOptions
 from docnmt_fairseq.translate.formats import FORMATS, PLAIN, RUNNING, SPLITS, Reading
-from docnmt_fairseq.translate.inputs import LINE_INPUTS, InputFile, check_line_input, input_files, remaining_lines
-from docnmt_fairseq.translate.jobs import JobOptions
+from docnmt_fairseq.translate.inputs import (
+    EVERY,
+    LINE_INPUTS,
+    STANDARD,
+    InputFile,
+    Request,
+    Shard,
+    check_line_input,
+    input_files,
+    read_once,
+    remaining_lines,
+)
 from docnmt_fairseq.translate.lines import EMPTY_LINES
-from docnmt_fairseq.translate.parallel import translate_in_parallel
-from docnmt_fairseq.translate.request import EVERY, STANDARD, Request, Shard, read_once
+from docnmt_fairseq.translate.parallel import JobOptions, translate_in_parallel
 from docnmt_fairseq.translate.translate_files import ALL, translate_files
 
 logger = logging.getLogger(__name__)

@@ -60,9 +60,8 @@ def translate_with_context(
         InputError: a sentence is too long, or the text is a single document.
     """
     from docnmt_fairseq.search.options import SearchOptions
-    from docnmt_fairseq.translate.inputs import input_files
+    from docnmt_fairseq.translate.inputs import Request, input_files
     from docnmt_fairseq.translate.lines import EMPTY_LINES
-    from docnmt_fairseq.translate.request import Request
     from docnmt_fairseq.translate.shuffled_context import ShuffledContext
     from docnmt_fairseq.translate.translate_files import ALL, translate_files
     from docnmt_fairseq.translate.translator import DocumentTranslator

@@ -1,9 +1,8 @@
 """Translation of files by stub translators, with interruptions."""
 
 from docnmt_fairseq.boundaries import is_boundary
-from docnmt_fairseq.translate.inputs import input_files
+from docnmt_fairseq.translate.inputs import Request, input_files
 from docnmt_fairseq.translate.lines import TranslatedLine, Translation
-from docnmt_fairseq.translate.request import Request
 from docnmt_fairseq.translate.translate_files import translate_files
 from tests.support.texts import Stub
 

@@ -9,8 +9,7 @@ import pytest
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.translate import translate_files as module
 from docnmt_fairseq.translate.formats import Reading, format_of
-from docnmt_fairseq.translate.inputs import check_line_input, input_files
-from docnmt_fairseq.translate.request import STANDARD, Request, Shard
+from docnmt_fairseq.translate.inputs import STANDARD, Request, Shard, check_line_input, input_files
 from docnmt_fairseq.translate.translate_files import translate_files
 from tests.support.texts import Plain
 

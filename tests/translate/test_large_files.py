@@ -12,7 +12,7 @@ from pathlib import Path
 from docnmt_fairseq.translate import translate_files as module
 from docnmt_fairseq.translate.formats import Reading
 from docnmt_fairseq.translate.lines import TranslatedLine
-from docnmt_fairseq.translate.request import Request
+from docnmt_fairseq.translate.inputs import Request
 from docnmt_fairseq.translate.inputs import input_files
 class Upper:
     def translate_lines(self, documents, names, empty_lines, progress):

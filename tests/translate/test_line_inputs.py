@@ -9,8 +9,7 @@ from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.search.options import SearchOptions
 from docnmt_fairseq.translate import translate_files as module
 from docnmt_fairseq.translate.formats import text as text_format
-from docnmt_fairseq.translate.inputs import check_line_input, input_files, remaining_lines
-from docnmt_fairseq.translate.request import Request
+from docnmt_fairseq.translate.inputs import Request, check_line_input, input_files, remaining_lines
 from docnmt_fairseq.translate.translator import DocumentTranslator
 from tests.support import toy
 from tests.support.documents import write_lines

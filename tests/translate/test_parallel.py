@@ -8,9 +8,8 @@ from docnmt_fairseq import cli
 from docnmt_fairseq.cli import translate as command
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.translate import parallel
-from docnmt_fairseq.translate.jobs import JobOptions, run_commands
-from docnmt_fairseq.translate.parallel import translate_in_parallel
-from docnmt_fairseq.translate.request import Request, Shard
+from docnmt_fairseq.translate.inputs import Request, Shard
+from docnmt_fairseq.translate.parallel import JobOptions, run_commands, translate_in_parallel
 from tests.support import toy
 from tests.support.translated_files import EXPECTED, TEXT, Scoring, names, run, table
 

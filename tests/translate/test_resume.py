@@ -7,7 +7,7 @@ import pytest
 
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.translate import translate_files as module
-from docnmt_fairseq.translate.request import Shard
+from docnmt_fairseq.translate.inputs import Shard
 from docnmt_fairseq.translate.writers import FileWriter
 from tests.support.texts import Stub
 from tests.support.translated_files import EXPECTED, TEXT, Failing, Scoring, names, run, table

@@ -1,46 +1,77 @@
-"""Members of zip archives such as Word documents."""
+"""Base class of formats that are zip archives, such as Word documents."""
 
 import io
 import zipfile
-from typing import List, Mapping, Tuple
+from abc import abstractmethod
+from typing import Dict, List, Mapping, Tuple
 
 from docnmt_fairseq.corpus.files import DAMAGED
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.translate.formats.base import FormatLimits, TooLarge
+from docnmt_fairseq.translate.formats.base import Parsed, Pieces, TooLarge, WholeFile
+
+TYPE = "mimetype"  # member of EPUB that must be the first one and not compressed
 
 Members = List[Tuple[zipfile.ZipInfo, bytes]]
 
 
-def read_members(content: bytes, name: str, limits: FormatLimits) -> Members:
-    """Returns the members of an archive in order, without writing to disk.
+class Archive(WholeFile):
+    """Zip archive; members are parsed one by one and never written to disk."""
 
-    Raises:
-        InputError: it is not an archive, damaged, encrypted or too large.
-    """
-    try:
-        with zipfile.ZipFile(io.BytesIO(content)) as archive:
-            infos = archive.infolist()
-            if sum(info.file_size for info in infos) > limits.unpacked:  # reading stops at this size
-                raise TooLarge(f"{name}: larger than {limits.unpacked:,} bytes unpacked; divide it")
-            return [(info, archive.read(info)) for info in infos]
-    except (*DAMAGED, RuntimeError, NotImplementedError, ValueError) as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError(f"{name}: not a complete zip archive: {error}") from error
+    @abstractmethod
+    def parts(self, contents: Mapping[str, bytes], name: str) -> Dict[str, Parsed]:
+        """Returns the members with text, in reading order.
+
+        Args:
+            contents: content of each member.
+            name: name of the file in messages.
+
+        Raises:
+            InputError: it is not of this format.
+        """
+
+    def parse(self, content: bytes, name: str) -> Parsed:
+        members = self._members(content, name)
+        parts = self.parts({info.filename: part for info, part in members}, name)
+
+        def render(pieces: List[Pieces]) -> bytes:
+            new: Dict[str, bytes] = {}
+            behind = 0
+            for path, parsed in parts.items():
+                own = pieces[behind : behind + len(parsed.segments)]
+                behind += len(own)
+                if any(one is not None for one in own):
+                    new[path] = parsed.render(own)
+            return _packed(members, new) if new else content
+
+        return Parsed([segment for parsed in parts.values() for segment in parsed.segments], render)
+
+    def _members(self, content: bytes, name: str) -> Members:
+        """Returns the members in order.
+
+        Raises:
+            InputError: the file is not an archive, damaged, encrypted or too large.
+        """
+        try:
+            with zipfile.ZipFile(io.BytesIO(content)) as archive:
+                infos = archive.infolist()
+                if sum(info.file_size for info in infos) > self.reading.limits.unpacked:  # reading stops at this size
+                    raise TooLarge(f"{name}: larger than {self.reading.limits.unpacked:,} bytes unpacked; divide it")
+                return [(info, archive.read(info)) for info in infos]
+        except (*DAMAGED, RuntimeError, NotImplementedError, ValueError) as error:
+            if isinstance(error, InputError):
+                raise
+            raise InputError(f"{name}: not a complete zip archive: {error}") from error
 
 
-def packed(members: Members, new: Mapping[str, bytes]) -> bytes:
+def _packed(members: Members, new: Mapping[str, bytes]) -> bytes:
     """Returns the archive with some members replaced; order, dates and attributes stay."""
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w") as archive:
-        for info, content in members:
+        for info, content in sorted(members, key=lambda member: member[0].filename != TYPE):
             entry = zipfile.ZipInfo(info.filename, info.date_time)
-            is_stored = info.compress_type == zipfile.ZIP_STORED
+            is_stored = info.compress_type == zipfile.ZIP_STORED or info.filename == TYPE
             entry.compress_type = zipfile.ZIP_STORED if is_stored else zipfile.ZIP_DEFLATED
-            entry.external_attr, entry.create_system, entry.comment = (
-                info.external_attr,
-                info.create_system,
-                info.comment,
-            )
+            entry.external_attr, entry.create_system = info.external_attr, info.create_system
+            entry.comment = info.comment
             archive.writestr(entry, new.get(info.filename, content))
     return stream.getvalue()

@@ -5,13 +5,13 @@ the others get the same translation if they have the same text, as the text boxe
 """
 
 import re
-from typing import List, Optional, Sequence, Tuple
+from typing import Dict, List, Mapping, Optional, Sequence, Tuple
 
 from lxml import etree
 
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.translate.formats.archive import packed, read_members
-from docnmt_fairseq.translate.formats.base import Parsed, Pieces, WholeFile, register
+from docnmt_fairseq.translate.formats.archive import Archive
+from docnmt_fairseq.translate.formats.base import Parsed, Pieces, register
 from docnmt_fairseq.translate.formats.markup_projection import Gap
 from docnmt_fairseq.translate.formats.xml_text import AttributeSlot, Slot, Slots, local_name, parse_xml, xml_bytes
 
@@ -40,43 +40,39 @@ IN_TEXT = frozenset((
 
 
 @register("docx")
-class Docx(WholeFile):
+class Docx(Archive):
     """Paragraphs; markup of runs is projected onto the translation."""
 
     help = "Word documents: text, tables, text boxes, headers, notes, comments, charts, SmartArt, alternative texts"
     endings = (".docx",)
 
-    def parse(self, content: bytes, name: str) -> Parsed:
-        members = read_members(content, name, self.reading.limits)
-        contents = {info.filename: part for info, part in members}
+    def parts(self, contents: Mapping[str, bytes], name: str) -> Dict[str, Parsed]:
         main = _main(contents.get(RELATIONS), name)
         read = {part: text for part, text in contents.items() if part == main or PARTS.fullmatch(part)}
         self.reading.limits.check(sum(text.count(b"<") for text in read.values()), "tags", name, TAGS_PER_SENTENCE)
-        trees = {part: parse_xml(text, f"{name}: {part}") for part, text in read.items()}
-        if main not in trees:
+        if main not in read:
             raise InputError(f"{name}: not a Word document: {main[:60]} is missing")
-        walks = {part: _Walk() for part in sorted(trees, key=lambda part: (part != main, part))}
-        for part, walk in walks.items():
-            walk.visit(trees[part].getroot())
-            walk._end()
-        texts = [(part, *text) for part, walk in walks.items() for text in walk.texts]
+        ordered = sorted(read, key=lambda part: (part != main, part))
+        return {part: _parsed(read[part], f"{name}: {part}") for part in ordered}
 
-        def render(pieces: List[Pieces]) -> bytes:
-            changed = set()
-            for (part, slots, _), new in zip(texts, pieces):
-                if new is not None:
-                    changed.add(part)
-                    slots.fill(new)
-                    for slot in slots.slots:
-                        _keep_space(slot)
-            if not changed:
-                return content
-            for original, copy in (pair for part in changed for pair in walks[part].copies):
-                copy.text = original.text
-                _keep_space(copy)
-            return packed(members, {part: xml_bytes(trees[part], read[part]) for part in changed})
 
-        return Parsed([slots.segment(new_paragraph) for _, slots, new_paragraph in texts], render)
+def _parsed(content: bytes, name: str) -> Parsed:
+    """Parses a part."""
+    tree, walk = parse_xml(content, name), _Walk()
+    walk.visit(tree.getroot())
+    walk._end()
+
+    def render(pieces: List[Pieces]) -> bytes:
+        for (slots, _), new in zip(walk.texts, pieces):
+            slots.fill(new)
+            for slot in slots.slots if new is not None else ():
+                _keep_space(slot)
+        for original, copy in walk.copies:
+            copy.text = original.text
+            _keep_space(copy)
+        return xml_bytes(tree, content)
+
+    return Parsed([slots.segment(new_paragraph) for slots, new_paragraph in walk.texts], render)
 
 
 def _main(relations: Optional[bytes], name: str) -> str:

@@ -1,7 +1,6 @@
 """Electronic books (.epub): pages in reading order, and the table of contents of EPUB 2."""
 
 import posixpath
-import zipfile
 from codecs import BOM_UTF8
 from typing import Dict, List, Mapping, Tuple
 from urllib.parse import unquote
@@ -9,25 +8,23 @@ from urllib.parse import unquote
 from lxml import etree
 
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.translate.formats.archive import packed, read_members
-from docnmt_fairseq.translate.formats.base import Parsed, Pieces, WholeFile, register
+from docnmt_fairseq.translate.formats.archive import Archive
+from docnmt_fairseq.translate.formats.base import Parsed, Pieces, register
 from docnmt_fairseq.translate.formats.html_pages import TAGS_PER_SENTENCE, Html
 from docnmt_fairseq.translate.formats.xml_text import Slot, Slots, local_name, parse_xml, xml_bytes
 
-TYPE, CONTAINER, ENCRYPTION = "mimetype", "META-INF/container.xml", "META-INF/encryption.xml"
+CONTAINER, ENCRYPTION = "META-INF/container.xml", "META-INF/encryption.xml"
 PAGES, CONTENTS = "application/xhtml+xml", "application/x-dtbncx+xml"
 
 
 @register("epub")
-class Epub(WholeFile):
-    """Pages are read as HTML; the archive keeps its order, with its type first."""
+class Epub(Archive):
+    """Pages are read as HTML."""
 
     help = "electronic books: text of pages, table of contents"
     endings = (".epub",)
 
-    def parse(self, content: bytes, name: str) -> Parsed:
-        members = read_members(content, name, self.reading.limits)
-        contents = {info.filename: part for info, part in members}
+    def parts(self, contents: Mapping[str, bytes], name: str) -> Dict[str, Parsed]:
         found = {path: kind for path, kind in _manifest(contents, name) if path in contents}
         encrypted = unquote(contents.get(ENCRYPTION, b"").decode("utf-8", "replace"))
         for path in found:
@@ -35,22 +32,10 @@ class Epub(WholeFile):
                 raise InputError(f"{name}: encrypted: {path}; a book with copy protection cannot be read")
         tags = sum(contents[path].count(b"<") for path in found)
         self.reading.limits.check(tags, "tags", name, TAGS_PER_SENTENCE)
-        parts: Dict[str, Parsed] = {
+        return {
             path: (self._page if kind == PAGES else self._contents)(contents[path], f"{name}: {path}")
             for path, kind in found.items()
         }
-
-        def render(pieces: List[Pieces]) -> bytes:
-            new: Dict[str, bytes] = {}
-            behind = 0
-            for path, parsed in parts.items():
-                own = pieces[behind : behind + len(parsed.segments)]
-                behind += len(own)
-                if any(one is not None for one in own):
-                    new[path] = parsed.render(own)
-            return packed(_type_first(members), new) if new else content
-
-        return Parsed([segment for parsed in parts.values() for segment in parsed.segments], render)
 
     def _page(self, content: bytes, name: str) -> Parsed:
         mark = BOM_UTF8 if content.startswith(BOM_UTF8) else b""
@@ -94,11 +79,3 @@ def _manifest(contents: Mapping[str, bytes], name: str) -> List[Tuple[str, str]]
         for _, item in ordered
         if item.get("media-type") == kind
     ]
-
-
-def _type_first(members: List[Tuple[zipfile.ZipInfo, bytes]]) -> List[Tuple[zipfile.ZipInfo, bytes]]:
-    """Returns the members with the type of the file first and not compressed, as readers require it."""
-    for info, _ in members:
-        if info.filename == TYPE:
-            info.compress_type = zipfile.ZIP_STORED
-    return sorted(members, key=lambda member: member[0].filename != TYPE)

@@ -12,8 +12,12 @@ from typing import Any, Callable, Iterator, List, Sequence, Tuple
 
 from docnmt_fairseq.translate.formats.base import Parsed, Pieces, WholeFile, decode, register
 from docnmt_fairseq.translate.formats.inline import Marked
-from docnmt_fairseq.translate.formats.markdown_anchors import addresses_of, letters, links_to_other_files
-from docnmt_fairseq.translate.formats.markdown_dialects import common_lines
+from docnmt_fairseq.translate.formats.markdown_dialects import (
+    addresses_of,
+    common_lines,
+    letters,
+    links_to_other_files,
+)
 from docnmt_fairseq.translate.formats.markdown_inline import (
     escape,
     escape_first,

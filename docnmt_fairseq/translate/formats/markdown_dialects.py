@@ -1,7 +1,9 @@
-"""Lines of Markdown dialects that CommonMark reads differently: indented blocks of MkDocs, code of MDX."""
+"""Dialects of Markdown: indented blocks of MkDocs, code of MDX, and addresses of headings (#getting-started)."""
 
 import re
-from typing import Iterator, List, Sequence
+from collections import Counter
+from typing import Dict, Iterator, List, Sequence
+from urllib.parse import unquote
 
 # Heads of blocks with indented content: admonitions, tabs; notes and definitions, which start on the same line.
 HEAD = re.compile(r"""(?:!{3}|\?{3}\+?)(?:\s+[a-z][\w-]*)+(?:\s+"[^"]*")?\s*$|={3}[!+]?\s+"[^"]*"\s*$""")
@@ -44,3 +46,34 @@ def _common_lines(lines: Sequence[str]) -> Iterator[str]:
         if is_head or (not fence and not code and START.match(own)):
             heads.append(indent)
         empty = not own
+
+
+# --- Addresses of headings ---
+
+LINK = re.compile(r"""(?:\]\(\s*<?|\]:\s*<?|href\s*=\s*["']?)#([^\s)>"']+)""")
+OTHER_FILE = re.compile(r"""(?:\]\(\s*<?|\]:\s*<?)(?![a-z]+:)[^\s)>#]+\.mdx?#[^\s)>]+""")
+TARGET = re.compile(r"\]\([^()]*\)")
+OWN = re.compile(r"\{[^{}]*#[^{}]+\}|<a\s[^<>]*(?:id|name)\s*=", re.IGNORECASE)  # address in the heading itself
+
+
+def letters(text: str) -> str:
+    """Returns what the dialects keep of a heading in its address, without the signs in between."""
+    return re.sub(r"[\W_]+", "", TARGET.sub("", text)).lower()
+
+
+def addresses_of(headings: Sequence[str], text: str) -> List[str]:
+    """Returns the address of each heading that the text has a link to; "" for the others."""
+    links: Dict[str, str] = {letters(unquote(link)): unquote(link) for link in LINK.findall(text)}
+    seen: Counter[str] = Counter()
+    found = []
+    for heading in headings:
+        own = letters(heading)
+        number = seen[own]
+        seen[own] += 1
+        found.append("" if OWN.search(heading) or not own else links.get(f"{own}{number or ''}", ""))
+    return found
+
+
+def links_to_other_files(text: str) -> int:
+    """Returns the number of links to headings of other files."""
+    return len(OTHER_FILE.findall(text))
