@@ -53,11 +53,7 @@ def add_training_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def training_settings(args: argparse.Namespace) -> Dict[str, Any]:
-    """Returns the values of these options, as fields of :class:`~docnmt_fairseq.recipes.recipe.Options`.
-
-    Raises:
-        InputError: an invalid value.
-    """
+    """Returns the values of these options, as fields of :class:`~docnmt_fairseq.recipes.recipe.Options`."""
     for option in ("updates", "processes", "workers"):
         value = getattr(args, option)
         if value is not None and value < 1:

@@ -3,7 +3,6 @@
 The dataclasses are the schema of the YAML files in ``configs/``.
 """
 
-import re
 from dataclasses import Field, dataclass, field, fields
 from pathlib import Path
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Type, TypeVar, cast
@@ -12,7 +11,6 @@ from docnmt_fairseq.corpus.config import config_of
 from docnmt_fairseq.corpus.readers import make_reader
 from docnmt_fairseq.errors import InputError, first_line, refuse
 from docnmt_fairseq.evaluation.metrics import METRICS, MetricOptions
-from docnmt_fairseq.evaluation.register_rules import RULES
 from docnmt_fairseq.translate.view import DocumentView
 
 T = TypeVar("T")
@@ -169,16 +167,7 @@ class ExtraMetrics:
         return {name: value for name in by_line if (value := self.value(name, test_set)) is not None}
 
     def options_of(self, metric: str, test_set: str, paths: Mapping[str, Path]) -> MetricOptions:
-        """Returns the options of a metric on a test set.
-
-        Args:
-            metric: one of ``metrics``.
-            test_set: its name.
-            paths: paths of files by name.
-
-        Raises:
-            InputError: invalid value.
-        """
+        """Returns the options of a metric on a test set; ``paths``: paths of files by name."""
         given = {}
         for option in fields(METRICS[metric].Options):
             value = self.value(option.name, test_set)
@@ -250,11 +239,7 @@ def named_recipes() -> Dict[str, Path]:
 
 
 def recipe_path(name: str) -> Path:
-    """Returns the file of a recipe of the package, or the file of that name.
-
-    Raises:
-        InputError: neither exists.
-    """
+    """Returns the file of a recipe of the package, or the file of that name."""
     known = named_recipes()
     if name not in known and not Path(name).is_file():
         raise InputError(f"{name}: neither a recipe nor a file; recipes: {', '.join(known)}")
@@ -277,11 +262,7 @@ def read_dataset_config(path: Path) -> DatasetConfig:
 
 
 def typed(kind: Type[T], values: Mapping[str, Any], path: Path) -> T:
-    """Converts values of a YAML file to a dataclass, nested ones included.
-
-    Raises:
-        InputError: a key is unknown, missing or of another type.
-    """
+    """Converts values of a YAML file to a dataclass; unknown, missing and wrong keys are errors."""
     from omegaconf import OmegaConf
     from omegaconf.errors import OmegaConfBaseException
 
@@ -307,15 +288,9 @@ def _problems(dataset: DatasetConfig) -> Iterator[str]:
     if not {*REQUIRED_SPLITS} <= {*names} or len({*names}) < len(names):
         yield f"splits: {', '.join(REQUIRED_SPLITS)} are required, each once; others are further test sets"
         return
-    for name in (name for name in names if name not in REQUIRED_SPLITS):  # names of files in the output
-        if re.fullmatch(r"(train|valid|test)\d*|[^A-Za-z].*|.*[^\w-].*", name) or name in CONTEXTS:
-            yield f"splits: {name}: give the test set another name, of letters, such as unseen"
     for name, split in dataset.splits.items():
-        if split.balance_register is not None:
-            if name != "train" or dataset.hold_out is not None:
-                yield f"splits: {name}: balance_register: only for train, and not with hold_out"
-            if split.balance_register not in RULES:
-                yield f"splits: {name}: balance_register: no rules; known: {', '.join(RULES.names())}"
+        if split.balance_register and (name != "train" or dataset.hold_out):
+            yield f"splits: {name}: balance_register: only for train, and not with hold_out"
     if own := RECIPE_OPTIONS & {*dataset.prepare}:
         yield f"prepare: {', '.join(sorted(own))}: set by the recipe; leave it out"
         return
@@ -328,9 +303,6 @@ def _problems(dataset: DatasetConfig) -> Iterator[str]:
     for option, value in scores.options.items():
         if isinstance(value, Mapping) and not {*value} <= {*dataset.test_sets}:
             yield f"scores: {option}: unknown test sets in {', '.join(value)}; known: {', '.join(dataset.test_sets)}"
-    for name, split in dataset.splits.items():
-        if split.documents is not None and (files := scores.line_files(name)):
-            yield f"splits: {name}: documents: {', '.join(files.values())} counts lines of whole files; cut them"
     if unknown := [context for context in dataset.probes.contexts if context not in CONTEXTS]:
         yield f"probes: contexts: {', '.join(unknown)}: choose from {', '.join(CONTEXTS)}"
     try:

@@ -45,11 +45,7 @@ class Source:
                 self._given.setdefault(path.name, path)
 
     def get(self, name: str) -> Path:
-        """Returns the path of a file.
-
-        Raises:
-            InputError: the file is not available; says where it can be obtained.
-        """
+        """Returns the path of a file; the error of an unavailable one says where it can be obtained."""
         if name in self._given:
             return self._given[name]
         archive = next((download for download in self.dataset.downloads if name in download.holds), None)
@@ -87,16 +83,7 @@ class Source:
 
 
 def fetch(download: Download, path: Path, advice: str) -> Path:
-    """Downloads a file unless it exists; an interrupted download is resumed.
-
-    Args:
-        download: file to download.
-        path: output file.
-        advice: alternatives, for error messages.
-
-    Raises:
-        InputError: no network, wrong checksum, or not an archive where one is expected.
-    """
+    """Downloads a file unless it exists; an interrupted download is resumed. Error messages end with ``advice``."""
     if path.exists():
         return path
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -156,11 +143,7 @@ def transfer(url: str, path: Path) -> None:
 
 
 def unpack(archive: Path, names: List[str], folder: Path) -> None:
-    """Extracts members of a tar or zip file, given by their base names, into a flat folder.
-
-    Raises:
-        InputError: the archive is damaged or lacks a member.
-    """
+    """Extracts members of a tar or zip file, given by their base names, into a flat folder."""
     logger.info(f"unpacking {archive}")
     folder.mkdir(parents=True, exist_ok=True)
     missing = set(names)

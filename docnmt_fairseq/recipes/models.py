@@ -78,14 +78,7 @@ def _two_sources(prefix: str, extra: str) -> Dict[str, Model]:
 
 
 def _combination_table(prefix: str, extra: str, arch: str, concatenation: Sequence[str] = ()) -> Dict[str, Model]:
-    """Rows of [L] Table 1: combination, shared projections, sentinel.
-
-    Args:
-        prefix: prefix of the names.
-        extra: second source.
-        arch: architecture with the sizes of the paper.
-        concatenation: options of the concatenation only.
-    """
+    """Rows of [L] Table 1: combination, shared projections, sentinel; ``concatenation``: options of that row only."""
 
     def row(*options: str) -> Model:
         options = ("--extra-sources", extra, "--attention-combination", *options)
@@ -145,15 +138,7 @@ def models() -> Dict[str, Model]:
 
 
 def model(name: str, where: str = "--models") -> Model:
-    """Returns a model.
-
-    Args:
-        name: its name.
-        where: option or key that names it, for error messages.
-
-    Raises:
-        InputError: unknown name.
-    """
+    """Returns a model; ``where``: option or key that names it, for error messages."""
     known = models()
     if name not in known:
         raise InputError(f"{where} {name}: unknown model; known: {', '.join(known)}")

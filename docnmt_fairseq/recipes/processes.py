@@ -73,11 +73,7 @@ class Machine:
         return ["--max-tokens", str(tokens // divisor), *limit, "--update-freq", freq]
 
     def train(self, arguments: List[str], log: Path) -> None:
-        """Runs fairseq-train and appends its output to a log.
-
-        Raises:
-            InputError: it failed.
-        """
+        """Runs fairseq-train and appends its output to a log."""
         if self.launcher:
             program = [*self.launcher, "-m", "fairseq_cli.train"]
         elif self.processes > 1:
@@ -110,11 +106,8 @@ def run(command: List[str], output: TextIO, log: Path, errors: Optional[TextIO] 
     Args:
         command: command line.
         output: standard output of the command.
-        log: file with its error messages.
+        log: file with its error messages; a failure shows its end.
         errors: standard error of the command; None: as ``output``.
-
-    Raises:
-        InputError: it failed; shows the end of the log.
     """
     logger.info(shlex.join(command))
     # fairseq would save a checkpoint on SIGTERM while a restarted recipe trains; torchrun must end its own processes.
@@ -136,11 +129,7 @@ def run(command: List[str], output: TextIO, log: Path, errors: Optional[TextIO] 
 
 
 def run_to(command: List[str], output: Path) -> None:
-    """Runs a command and writes its output to a file; error messages go to a file ``.err`` next to it.
-
-    Raises:
-        InputError: it failed.
-    """
+    """Runs a command and writes its output to a file; error messages go to a file ``.err`` next to it."""
     errors, partial = output.with_suffix(".err"), partial_path(output)
     with open(partial, "w", encoding="utf-8") as stream, open(errors, "w", encoding="utf-8") as messages:
         run(command, stream, errors, messages)

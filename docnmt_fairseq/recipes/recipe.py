@@ -58,9 +58,6 @@ class Recipe:
         dataset: configuration.
         options: what to run.
         known: further models that ``options`` may name.
-
-    Raises:
-        InputError: unknown models, tasks or sizes, or processes that cannot share a step.
     """
 
     def __init__(self, dataset: DatasetConfig, options: Options, known: Optional[Mapping[str, Model]] = None):
@@ -95,11 +92,7 @@ class Recipe:
             options.machine.batch_options(self._tokens(chosen), training_options(chosen, budget, seed=1))
 
     def run(self) -> Optional[str]:
-        """Runs all steps up to ``stop_after``; returns the table if that is the last one.
-
-        Raises:
-            InputError: invalid input or a failed command; an output folder in use, or of another recipe.
-        """
+        """Runs all steps up to ``stop_after``; returns the table if that is the last one."""
         options, last = self.options, STEPS.index(self.options.stop_after)
 
         def finished(step: str) -> bool:
@@ -130,11 +123,7 @@ class Recipe:
             return None if finished("probe") else self._write_table(results, manifest)
 
     def fetch(self) -> Dict[str, Path]:
-        """Returns the paths of all files of the data set by name: of --raw, downloaded, or synthetic.
-
-        Raises:
-            InputError: a file is not available.
-        """
+        """Returns the paths of all files of the data set by name: of --raw, downloaded, or synthetic."""
         raw = self.options.raw
         if self.synthetic:
             raw = self.output / "fixtures"

@@ -96,9 +96,6 @@ class Results:
         paths: files of the data set by name.
         machine: device.
         smoke: metrics may have nothing to score.
-
-    Raises:
-        InputError: missing or invalid input of a metric; reported before the training.
     """
 
     def __init__(
@@ -129,9 +126,6 @@ class Results:
             folder: folder of the model.
             chosen: trained model.
             tokens: tokens per batch.
-
-        Raises:
-            InputError: the translation failed.
         """
         joins, view = None if self.options["edits_of"] else self.target.joiner, self._view(chosen)
         for test_set, split in self.dataset.test_sets.items():
@@ -170,12 +164,7 @@ class Results:
         self.steps.run(files.step("score"), inputs, [*outputs, output], score)
 
     def compare(self, folder: Path, baseline: Path) -> None:
-        """Tests the difference in BLEU from a baseline: ``significance.json``; needs several documents.
-
-        Args:
-            folder: folder of the model, translated.
-            baseline: folder of the baseline, translated.
-        """
+        """Tests the difference in BLEU from a translated baseline: ``significance.json``; needs several documents."""
         for test_set in self.dataset.test_sets:
             references, files = self.references(test_set), ResultFiles(folder, test_set)
             if references.documents < 2:
@@ -194,14 +183,6 @@ class Results:
         """Tests whether a model uses its context: ``test.shuffled.txt``, ``scores.shuffled.json``, …, ``cxmi.json``.
 
         Shuffled context comes from other documents, so that it needs several.
-
-        Args:
-            folder: folder of the model, trained.
-            chosen: trained model.
-            tokens: tokens per batch.
-
-        Raises:
-            InputError: a translation failed.
         """
         usual, wanted, best, cpu = self._view(chosen), self.dataset.probes, folder / BEST, self.machine.cpu
         for test_set in self.dataset.test_sets:
@@ -296,9 +277,6 @@ def make_metrics(
         references: its references and source.
         paths: paths of the files that metrics read, by name.
         smoke: metrics with nothing to score in so few documents are None, with a warning.
-
-    Raises:
-        InputError: missing or invalid input of a metric.
     """
     metrics: Dict[str, Optional[Metric]] = {}
     for name in extra.metrics:
@@ -336,14 +314,7 @@ def metric_scores(metrics: Mapping[str, Optional[Metric]], translation: Stream, 
 
 
 def bleu_significance(references: References, baseline: Stream, translation: Stream, tokenizer: str) -> Scores:
-    """Compares BLEU with a baseline by paired bootstrap over whole documents: difference, interval, p-value.
-
-    Args:
-        references: references of the test set.
-        baseline: translation of the baseline.
-        translation: translation to compare.
-        tokenizer: tokenizer of ``docnmt prepare``.
-    """
+    """Compares BLEU with a baseline by paired bootstrap over whole documents: difference, interval, p-value."""
     metric, test = Bleu(references, BleuOptions(tokenize=_bleu_tokenizer(tokenizer))), TESTS["documents"]()
     statistics = {"baseline": metric.statistics(baseline), "model": metric.statistics(translation)}
     comparison = test.compare(metric, statistics, test.samples, SEED)

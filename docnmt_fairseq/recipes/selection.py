@@ -23,11 +23,7 @@ logger = logging.getLogger(__name__)
 def native_documents(
     name: str, split: SplitConfig, paths: Sequence[Sequence[Path]], reading: readers.Reading
 ) -> Documents:
-    """Returns a function that reads a split: normalised documents without pairs that have an empty side.
-
-    Raises:
-        InputError: (while reading) bad input, or fewer documents than ``split.documents``.
-    """
+    """Returns a function that reads a split: normalised documents without pairs that have an empty side."""
     first, end = split.documents or (0, None)
 
     def read() -> Iterator[Document]:
@@ -61,9 +57,6 @@ def held_out_runs(sizes: Sequence[int], hold_out: HoldOut) -> Dict[str, range]:
     Args:
         sizes: number of sentences of every training document.
         hold_out: splits and their sizes.
-
-    Raises:
-        InputError: the training set is too small.
     """
     rng = random.Random(hold_out.seed)
     needed = hold_out.sentences * len(hold_out.splits)
@@ -127,9 +120,6 @@ def repetitions(lines: List["Counter[str]"], seed: int = 1) -> List[int]:
     Args:
         lines: lines of every register, by document.
         seed: selects the documents that are repeated once more than others of their register.
-
-    Raises:
-        InputError: fewer than two registers occur.
     """
     registers = [_majority(counts) for counts in lines]
     totals: Counter[str] = Counter()

@@ -42,9 +42,6 @@ def prepare_splits(
         smoke: use few documents.
         words: post-editing: keep the target as words instead of edit operations.
         workers: processes.
-
-    Raises:
-        InputError: invalid input, or a file of line numbers that does not fit the prepared test set.
     """
     splits, data, test_sets = _native(dataset, paths), steps.folder / "data", dataset.test_sets
     settings = dict(dataset.prepare, on_empty="drop", edits_of=None if words else dataset.post_edits_of)
@@ -167,9 +164,6 @@ def place_features(path: Path, target: Path, sentences: int, cut: bool) -> None:
         target: link to create.
         sentences: number of prepared sentences.
         cut: copy only the features of the first ``sentences`` sentences.
-
-    Raises:
-        InputError: features of another number of sentences.
     """
     features = np.load(path, mmap_mode="r")
     if len(features) < sentences or (len(features) != sentences and not cut):

@@ -77,11 +77,7 @@ def _sentence(known: List[str], words: List[int]) -> str:
 
 
 def write_raw(dataset: DatasetConfig, folder: Path) -> None:
-    """Writes all files of a data set of delimited text.
-
-    Raises:
-        InputError: no generator for a file that a metric reads.
-    """
+    """Writes all files of a data set of delimited text."""
     folder.mkdir(parents=True, exist_ok=True)
     rng = random.Random(0)
     for number, (split, config) in enumerate(dataset.splits.items()):

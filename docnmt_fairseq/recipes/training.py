@@ -88,9 +88,6 @@ def train(
         machine: processes that share each step.
         data_fingerprint: identifies the data.
         start: checkpoint of a sentence-level model to start from; None: train from scratch.
-
-    Raises:
-        InputError: the folder holds a model with other settings, or the training failed.
     """
     options, tokens = training_options(model, budget, seed, start is not None), model.sentences * budget.batch_tokens
     record = {"options": options, "batch_tokens": tokens, "data": data_fingerprint}

@@ -29,13 +29,10 @@ def generate(
     Args:
         data, split: data-bin, and "test", "test1", ….
         folder: folder of the checkpoints.
-        output: file to write; error messages go to a file ``.err`` next to it.
+        output: file to write.
         model, tokens, view: trained model, tokens per batch and document view.
         joins: subwords that fairseq joins, as ``--remove-bpe``; None: they are kept.
         machine: device; a single process is used.
-
-    Raises:
-        InputError: it failed.
     """
     command = [*fairseq("generate"), str(data), "--user-dir", str(machine.user_dir), "--task", model.task, "--path"]
     command += [str(folder / BEST), "--gen-subset", split, "--max-tokens", str(tokens)]
@@ -48,17 +45,7 @@ def generate(
 def translate_with_context(
     data: Path, source: Path, checkpoint: Path, output: Path, context: str, tokens: int, cpu: bool, view: DocumentView
 ) -> None:
-    """Translates a text as ``docnmt translate`` does, with the search options of the recipes.
-
-    Args:
-        data: output of ``docnmt prepare``.
-        source, checkpoint, output: text to translate, model, and file to write.
-        context: "none" or "shuffled".
-        tokens, cpu, view: tokens per batch, device, and document view without the context.
-
-    Raises:
-        InputError: a sentence is too long, or the text is a single document.
-    """
+    """Translates a text as ``docnmt translate --context`` does, with the search options of the recipes."""
     from docnmt_fairseq.search.options import SearchOptions
     from docnmt_fairseq.translate.inputs import Request, input_files
     from docnmt_fairseq.translate.lines import EMPTY_LINES
@@ -86,11 +73,7 @@ def measure_cxmi(
     cpu: bool,
     view: DocumentView,
 ) -> None:
-    """Writes the report of ``docnmt cxmi --format json`` for a random sample of sentences, 0 for all.
-
-    Raises:
-        InputError: a sentence is too long, or the test set is a single document.
-    """
+    """Writes the report of ``docnmt cxmi --format json`` for a random sample of sentences, 0 for all."""
     import torch
 
     from docnmt_fairseq.corpus.text_codec import TextCodec

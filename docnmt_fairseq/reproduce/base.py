@@ -33,14 +33,7 @@ class Cell:
 
 
 def recipe_options(request: Options, recipe: str, models: Tuple[str, ...] = (), stop_after: str = STEPS[-1]) -> Options:
-    """Returns the options of a recipe of a table; a folder of its name in ``--raw`` takes precedence over ``--raw``.
-
-    Args:
-        request: options of ``docnmt reproduce``; its output folder is shared by all tables.
-        recipe: name of the recipe.
-        models: models to train.
-        stop_after: last step.
-    """
+    """Returns the options of a recipe of a table; a folder of its name in ``--raw`` takes precedence over ``--raw``."""
     raw = request.raw
     if raw is not None and (raw / recipe).is_dir():
         raw = raw / recipe
@@ -72,19 +65,11 @@ class Figures:
         return None
 
     def p_values(self, baseline: str) -> Dict[Cell, List[float]]:
-        """Returns the p-values of differences from a row in the same column, one per seed, after :meth:`values`.
-
-        Args:
-            baseline: title of the row.
-        """
+        """Returns the p-values of differences from a row in the same column, one per seed, after :meth:`values`."""
         return {}
 
     def values(self) -> Dict[Cell, List[float]]:
-        """Returns our figures, one per seed; cells without figures are omitted.
-
-        Raises:
-            InputError: missing or invalid input.
-        """
+        """Returns our figures, one per seed; cells without figures are omitted."""
         raise NotImplementedError
 
 

@@ -65,11 +65,7 @@ class PublishedTable:
         ]
 
     def only(self, rows: Sequence[str], columns: Sequence[str]) -> "PublishedTable":
-        """Returns the table reduced to rows and columns, given by title; an empty list stands for all.
-
-        Raises:
-            InputError: unknown row or column.
-        """
+        """Returns the table reduced to rows and columns, given by title; an empty list stands for all."""
         kept = {}
         for option, wanted, known in (("--rows", rows, self.rows), ("--columns", columns, self.columns)):
             titles = [one["title"] for one in known]
@@ -105,22 +101,14 @@ def table_names() -> List[str]:
 
 
 def read_table(name: str) -> PublishedTable:
-    """Returns a published table.
-
-    Raises:
-        InputError: unknown name.
-    """
+    """Returns a published table."""
     if name not in table_names():
         raise InputError(f"{name}: unknown table; known: {', '.join(table_names())}")
     return read_table_file(TABLES / f"{name}.yaml")
 
 
 def read_table_file(path: Path) -> PublishedTable:
-    """Reads a table from a file.
-
-    Raises:
-        InputError: a key is unknown, missing or invalid.
-    """
+    """Reads a table from a file; unknown, missing and invalid keys are errors."""
     import yaml
 
     values = yaml.safe_load(path.read_text(encoding="utf-8"))

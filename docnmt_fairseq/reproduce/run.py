@@ -41,9 +41,6 @@ def reproduce(table: PublishedTable, request: Options, rows: Sequence[str] = (),
         table: table to run.
         request: options.
         rows, columns: titles of rows and columns to compute; empty: all.
-
-    Raises:
-        InputError: missing or invalid input, or the output has figures of other options.
     """
     part = table.only(rows, columns)
     kind = FIGURES[table.figures]
@@ -58,11 +55,12 @@ def reproduce(table: PublishedTable, request: Options, rows: Sequence[str] = (),
         before = read_found(path)
         if before is not None and before[0] != settings:
             raise InputError(f"{path}: has figures of other options ({json.dumps(before[0])}); change --output")
-        figures = kind(part.cells, request)
-        values = figures.values()
-        p_values = {} if table.baseline is None else figures.p_values(table.baseline)
-        now = {(cell.row, cell.column): Ours(of_cell, p_values.get(cell, [])) for cell, of_cell in values.items()}
-        found = _merged(before[1] if before else {}, now, table.baseline)
+        now = {(cell.row, cell.column): Ours(values) for cell, values in kind(part.cells, request).values().items()}
+        found = {**(before[1] if before else {}), **now}
+        if table.baseline is not None:
+            run = [cell for cell in table.cells if (cell.row, cell.column) in found]
+            for cell, p_values in kind(run, request).p_values(table.baseline).items():
+                found[cell.row, cell.column] = Ours(found[cell.row, cell.column].values, p_values)
         text = table_text(table, request, found)
         cells = []
         for cell in table.cells:
@@ -81,17 +79,6 @@ def read_found(path: Path) -> Optional[Tuple[Dict[str, Any], Found]]:
         return None
     cells = [cell for cell in content["cells"] if cell["ours"]]
     return content["about"], {(cell["row"], cell["column"]): Ours(cell["ours"], cell["p_values"]) for cell in cells}
-
-
-def _merged(before: Found, now: Found, baseline: Optional[str]) -> Found:
-    """Returns all figures; earlier p-values are kept if neither the figure nor the baseline of its column changed."""
-    changed = {place for place, ours in now.items() if before.get(place, Ours()).values != ours.values}
-    found = {}
-    for (row, column), ours in {**before, **now}.items():
-        outdated = changed & {(row, column), (baseline, column)}
-        kept = [] if outdated else before.get((row, column), Ours()).p_values
-        found[row, column] = Ours(ours.values, now.get((row, column), Ours()).p_values or kept)
-    return found
 
 
 def table_text(table: PublishedTable, request: Options, found: Mapping[Tuple[str, str], Ours]) -> str:

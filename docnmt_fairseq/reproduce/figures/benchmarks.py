@@ -22,9 +22,6 @@ def run_benchmark(benchmark: str, folder: Path, *options: object) -> Any:
         benchmark: module; its last name is that of the result file.
         folder: folder of the results.
         options: options of the benchmark.
-
-    Raises:
-        InputError: the benchmark is not installed, or failed.
     """
     if not (ROOT / benchmark.replace(".", "/")).with_suffix(".py").is_file():
         raise InputError(f"{benchmark} is not in the installed package: run this in a checkout of the repository")

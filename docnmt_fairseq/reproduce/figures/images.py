@@ -107,11 +107,7 @@ class Images:
 
 
 def read_idx(path: Path) -> np.ndarray:
-    """Reads an array of bytes in the format of MNIST, perhaps gzipped.
-
-    Raises:
-        InputError: not such a file.
-    """
+    """Reads an array of bytes in the format of MNIST, perhaps gzipped."""
     content = _content(path)
     dimensions = content[3] if len(content) > 3 and content[:3] == b"\0\0\x08" else 0
     shape = tuple(np.frombuffer(content[4 : 4 + 4 * dimensions], dtype=">i4").tolist())
@@ -121,11 +117,7 @@ def read_idx(path: Path) -> np.ndarray:
 
 
 def read_mnist(images: Path, labels: Path) -> Images:
-    """Reads the images and labels of MNIST.
-
-    Raises:
-        InputError: not such files, or of different lengths.
-    """
+    """Reads the images and labels of MNIST."""
     pixels, numbers = read_idx(images), read_idx(labels)
     if pixels.ndim != 3 or numbers.ndim != 1 or len(pixels) != len(numbers):
         raise InputError(f"{images} and {labels}: expected images and as many labels")
@@ -133,11 +125,7 @@ def read_mnist(images: Path, labels: Path) -> Images:
 
 
 def read_cifar(paths: Sequence[Path]) -> Images:
-    """Reads the binary version of CIFAR-10: a label and 3,072 bytes per image.
-
-    Raises:
-        InputError: not such a file.
-    """
+    """Reads the binary version of CIFAR-10: a label and 3,072 bytes per image."""
     rows: List[np.ndarray] = []
     size = 1 + int(np.prod(SHAPES["cifar"]))
     for path in paths:

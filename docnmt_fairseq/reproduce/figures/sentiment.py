@@ -58,11 +58,7 @@ class Sentiment(Accuracies):
 
 
 def read_labelled(path: Path) -> Labelled:
-    """Reads lines ``LABEL<TAB>TEXT`` with labels 0 and 1; the text is lowercased and tokenised.
-
-    Raises:
-        InputError: invalid line.
-    """
+    """Reads lines ``LABEL<TAB>TEXT`` with labels 0 and 1; the text is lowercased and tokenised."""
     tokenize, texts = tokenizer("moses", "en"), []
     for number, line in enumerate(read_lines(path, strip="\r\n"), start=1):
         label, tab, text = line.partition("\t")
