@@ -15,14 +15,27 @@ import sys
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
-from typing import Dict, Iterable, Iterator, List, Optional, Sequence, Tuple
+from typing import Any, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple
 
 from docnmt_fairseq import __version__, load_plugins
-from docnmt_fairseq.cli._output import Parser, check_output, one_line_interruption
 from docnmt_fairseq.errors import InputError
 
 USER_DIR = "custom package to import before COMMAND, which can then use everything that it registers"
 QUIET = ("fairseq.tasks.text_to_speech",)  # reports missing optional packages when fairseq is imported
+
+
+class Parser(argparse.ArgumentParser):
+    """Parser, also of subcommands, that refuses empty paths, e.g. of unset shell variables."""
+
+    def __init__(self, *args: Any, **kwargs: Any):
+        super().__init__(*args, **kwargs)
+        self.register("type", Path, _path)
+
+
+def _path(text: str) -> Path:
+    if not text:
+        raise argparse.ArgumentTypeError("an empty name; give one, '.' for this folder")
+    return Path(text)
 
 
 def command_modules() -> Dict[str, ModuleType]:
@@ -67,6 +80,32 @@ def split_pairs(pairs: Iterable[Tuple[str, str]]) -> Dict[str, str]:
     return found
 
 
+def check_output(args: argparse.Namespace) -> None:
+    """Refuses an output file that is also an input file of the command.
+
+    Raises:
+        InputError: names the input.
+    """
+    output = getattr(args, "output", None)
+    if output is None or not os.path.isfile(output):
+        return
+    for name, value in vars(args).items():
+        for path in () if name in ("output", "arguments") else _files(value):
+            if path.is_file() and path.samefile(output):
+                raise InputError(f"--output {output}: is also the input {path}; give another file")
+
+
+def _files(value: object) -> Iterator[Path]:
+    """Files in the value of an option: a path, NAME=FILE, or several of them."""
+    if isinstance(value, (list, tuple)):
+        for one in value:
+            yield from _files(one)
+    elif isinstance(value, Path):
+        yield value
+    elif isinstance(value, str) and "=" in value:
+        yield Path(value.partition("=")[2])
+
+
 @contextmanager
 def only_warnings(loggers: Iterable[str]) -> Iterator[None]:
     """Hides messages below warnings inside the block."""
@@ -103,24 +142,24 @@ def import_user_dir(argv: Sequence[str]) -> None:
     import_user_module(SimpleNamespace(user_dir=str(path)))
 
 
-@one_line_interruption("docnmt")
 def main(argv: Optional[List[str]] = None) -> int:
-    """Runs one subcommand; input errors and errors of files end with status 2 and one line."""
+    """Runs one subcommand.
+
+    Input errors and errors of files end with status 2 and one line. Ctrl-C prints one line instead of a traceback; the
+    process still ends by the signal.
+    """
     argv = list(sys.argv[1:] if argv is None else argv)
     logging.basicConfig(format="%(asctime)s | %(message)s", datefmt="%H:%M:%S", level=logging.INFO, stream=sys.stderr)
+    program = "docnmt"
     try:
         with only_warnings(QUIET):
             load_plugins()
             import_user_dir(argv)
-    except InputError as error:
-        print(f"docnmt: error: {error}", file=sys.stderr)
-        return 2
-    args, unknown = build_parser().parse_known_args(argv)
-    if unknown:  # argparse would print the usage of docnmt, not of the subcommand
-        print(f"docnmt {args.command}: error: unrecognized arguments: {' '.join(unknown)}", file=sys.stderr)
-        return 2
-    args.arguments = argv
-    try:
+        args, unknown = build_parser().parse_known_args(argv)
+        program = f"docnmt {args.command}"
+        if unknown:  # argparse would print the usage of docnmt, not of the subcommand
+            raise InputError(f"unrecognized arguments: {' '.join(unknown)}")
+        args.arguments = argv
         if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
             sys.stdout.reconfigure(errors="surrogateescape")  # names of files that are not UTF-8
         with only_warnings([""] if args.quiet else [] if args.verbose else args.hidden):
@@ -130,5 +169,9 @@ def main(argv: Optional[List[str]] = None) -> int:
         if isinstance(error, OSError) and error.filename is None:
             raise
         text = f"{error.filename}: {error.strerror}" if isinstance(error, OSError) else error
-        print(f"docnmt {args.command}: error: {text}", file=sys.stderr)
+        print(f"{program}: error: {text}", file=sys.stderr)
         return 2
+    except KeyboardInterrupt:
+        print("docnmt: interrupted", file=sys.stderr)
+        sys.excepthook = lambda *_: None
+        raise

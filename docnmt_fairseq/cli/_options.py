@@ -1,4 +1,4 @@
-"""Arguments of several commands: fields of dataclasses, models, documents, reports."""
+"""Arguments of several commands: fields of dataclasses, models and translators, views of documents, reports."""
 
 import argparse
 import json
@@ -10,13 +10,13 @@ from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.evaluation.tables import STYLES, Part, render
 from docnmt_fairseq.options import allowed_names, default_of, flag_of, help_of
 from docnmt_fairseq.registry import Registry
+from docnmt_fairseq.search.options import SearchOptions
 from docnmt_fairseq.translate.view import DocumentView
 
 if TYPE_CHECKING:
     from docnmt_fairseq.checkpoints import Ensemble
     from docnmt_fairseq.corpus.text_codec import TextCodec
-
-MAX_TOKENS = 4096
+    from docnmt_fairseq.translate.translator import DocumentTranslator
 
 
 class Report(Protocol):
@@ -92,7 +92,7 @@ def _add_field(
 
 
 def add_model_arguments(parser: argparse.ArgumentParser, required: bool = True) -> None:
-    """Adds the model, its data and its view of documents."""
+    """Adds the options that :func:`load_models` reads."""
     model = parser.add_argument_group("model")
     model.add_argument("--path", required=required, metavar="FILE", help="checkpoint, or several separated by colons")
     model.add_argument(
@@ -103,15 +103,49 @@ def add_model_arguments(parser: argparse.ArgumentParser, required: bool = True) 
         help="output of docnmt prepare, whose preprocessing is applied to text; for another data-bin, text is tokens",
     )
     model.add_argument("--tokenized", action="store_true", help="the text consists of tokens separated by spaces")
+    _add_hardware(parser, 4096)
+    add_view_arguments(parser)
+
+
+def add_translator_arguments(
+    parser: argparse.ArgumentParser, max_tokens: int
+) -> Tuple[argparse._ArgumentGroup, argparse._ArgumentGroup]:
+    """Adds the options that :func:`translator_of` reads; returns the groups of the search and the view, to extend them.
+
+    Args:
+        parser: parser of the command.
+        max_tokens: default of --max-tokens.
+    """
+    model = parser.add_argument_group("model")
+    model.add_argument("--path", required=True, metavar="FILE", help="checkpoint, or several separated by colons")
     model.add_argument(
+        "--data", type=Path, metavar="DIR", help="output of docnmt prepare (default: that of the model's training)"
+    )
+    search = parser.add_argument_group("search", "as in fairseq-generate")
+    names = [known.name for known in fields(SearchOptions) if known.name != "nbest"]
+    add_fields(search, SearchOptions, names, unset=True)
+    view = add_view_arguments(parser)
+    precision = _add_hardware(parser, max_tokens).add_mutually_exclusive_group()
+    precision.add_argument(
+        "--precision",
+        choices=("float32", "bf16", "fp16", "int8"),
+        help="precision of matrix products: bf16, int8 on CPUs; bf16, fp16 on GPUs (default: float32)",
+    )
+    precision.add_argument("--fp16", dest="precision", action="store_const", const="fp16", help="--precision fp16")
+    return search, view
+
+
+def _add_hardware(parser: argparse.ArgumentParser, max_tokens: int) -> argparse._ArgumentGroup:
+    hardware = parser.add_argument_group("hardware")
+    hardware.add_argument(
         "--max-tokens",
         type=int,
-        default=MAX_TOKENS,
+        default=max_tokens,
         metavar="N",
-        help=f"maximum number of source or target tokens in a batch (default: {MAX_TOKENS})",
+        help=f"maximum number of tokens in a batch (default: {max_tokens})",
     )
-    model.add_argument("--cpu", action="store_true", help="use the CPU even if there is a GPU")
-    add_view_arguments(parser)
+    hardware.add_argument("--cpu", action="store_true", help="use the CPU even if there is a GPU")
+    return hardware
 
 
 def add_view_arguments(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
@@ -138,13 +172,51 @@ def load_models(args: argparse.Namespace) -> "Tuple[Ensemble, TextCodec]":
     from docnmt_fairseq.corpus.text_codec import TextCodec
     from docnmt_fairseq.translate.loading import load_viewing
 
-    if args.max_tokens < 1:
-        raise InputError(f"--max-tokens {args.max_tokens}: must be at least 1")
+    _check_max_tokens(args)
     ensemble = load_viewing(*args.path.split(":"), data=args.data, view=DocumentView(**given(args, DocumentView)))
     if torch.cuda.is_available() and not args.cpu:
         for model in ensemble.models:
             model.cuda()
     return ensemble, TextCodec(ensemble.data, args.tokenized)
+
+
+def search_of(args: argparse.Namespace) -> SearchOptions:
+    """Returns the search options.
+
+    Raises:
+        InputError: an option is out of range.
+    """
+    _check_max_tokens(args)
+    return SearchOptions(**given(args, SearchOptions))
+
+
+def _check_max_tokens(args: argparse.Namespace) -> None:
+    if args.max_tokens < 1:
+        raise InputError(f"--max-tokens {args.max_tokens}: must be at least 1")
+
+
+def translator_of(args: argparse.Namespace, search: SearchOptions, **view: Optional[str]) -> "DocumentTranslator":
+    """Loads the translator.
+
+    Args:
+        args: parsed options.
+        search: see :func:`search_of`.
+        view: view of documents, in addition to the options.
+
+    Raises:
+        InputError: files are missing or do not fit together.
+    """
+    from docnmt_fairseq.translate.translator import DocumentTranslator
+
+    return DocumentTranslator.from_checkpoint(
+        *args.path.split(":"),
+        data=args.data,
+        view=DocumentView(**{**given(args, DocumentView), **view}),
+        search=search,
+        max_tokens=args.max_tokens,
+        cpu=args.cpu,
+        precision=args.precision,
+    )
 
 
 def add_output_arguments(parser: argparse.ArgumentParser) -> None:

@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from docnmt_fairseq.cli._output import check_output
+from docnmt_fairseq.cli import check_output
 
 HELP = "average the parameters of several checkpoints of a training"
 QUIET = ("fairseq",)

@@ -9,8 +9,7 @@ import logging
 import os
 from dataclasses import replace
 
-from docnmt_fairseq.cli._options import add_fields, given
-from docnmt_fairseq.cli._translator import add_translator_arguments, search_of, translator_of
+from docnmt_fairseq.cli._options import add_fields, add_translator_arguments, given, search_of, translator_of
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.serve.limits import Limits, check_origin
 from docnmt_fairseq.translate.lines import EMPTY_LINES

@@ -17,8 +17,7 @@ from functools import cache
 from pathlib import Path
 from typing import Dict, Iterable, List, Tuple
 
-from docnmt_fairseq.cli._options import add_fields, given
-from docnmt_fairseq.cli._translator import add_translator_arguments, search_of, translator_of
+from docnmt_fairseq.cli._options import add_fields, add_translator_arguments, given, search_of, translator_of
 from docnmt_fairseq.corpus.prepared import MANIFEST, prepared_folder
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.files import fingerprint
