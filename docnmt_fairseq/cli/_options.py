@@ -49,6 +49,16 @@ def add_fields(
         _add_field(group, known[name], unset=unset)
 
 
+def add_groups(parser: argparse.ArgumentParser, *options: type, unset: bool = False) -> None:
+    """Adds the fields of dataclasses as :func:`add_fields`, in groups by ``group`` in their metadata."""
+    groups: Dict[Optional[str], argparse._ActionsContainer] = {None: parser}
+    for known in (known for one in options for known in fields(one) if known.metadata.get("help")):
+        title = known.metadata.get("group")
+        if title not in groups:
+            groups[title] = parser.add_argument_group(title)
+        _add_field(groups[title], known, unset=unset)
+
+
 def add_options_of(group: argparse._ArgumentGroup, registry: Registry[Any], *, unset: bool = False) -> None:
     """Adds the options of all registered classes (their ``Options``), each with the names of the classes.
 

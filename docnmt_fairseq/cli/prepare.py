@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import List
 
 import docnmt_fairseq
-from docnmt_fairseq.cli._options import add_fields, add_options_of
+from docnmt_fairseq.cli._options import add_groups, add_options_of
 from docnmt_fairseq.corpus import readers
 from docnmt_fairseq.corpus.config import MODEL_OPTIONS, PrepareConfig, config_of
 from docnmt_fairseq.corpus.prepare import prepare
@@ -33,10 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the options of ``PrepareConfig`` and of the formats."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter  # keeps the lines of the list of formats
     parser.epilog = "formats:\n" + "\n".join(map(_format_help, readers.READERS.names()))
-    declared = [known for known in fields(PrepareConfig) if "group" in known.metadata]
-    for title in dict.fromkeys(known.metadata["group"] for known in declared):
-        names = [known.name for known in declared if known.metadata["group"] == title]
-        add_fields(parser.add_argument_group(title), PrepareConfig, names, unset=True)
+    add_groups(parser, PrepareConfig, unset=True)
     add_options_of(parser.add_argument_group("options of formats"), readers.READERS, unset=True)
 
 

@@ -4,20 +4,23 @@ A format is a class in one file of ``formats/``. The command line imports these 
 import large libraries inside their methods.
 """
 
+import tempfile
 from abc import ABC, abstractmethod
+from dataclasses import MISSING, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Optional
 
 from docnmt_fairseq import __version__
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.files import PathLike, atomic_folder, write_json
-from docnmt_fairseq.hub.model_card import CardOptions, model_card
-from docnmt_fairseq.hub.pushing import Repository
-from docnmt_fairseq.hub.source import CARD
+from docnmt_fairseq.files import atomic_folder, copy_file, write_json
+from docnmt_fairseq.hub.base import CARD
+from docnmt_fairseq.hub.publishing import HUB, CardOptions, Repository, model_card
+from docnmt_fairseq.options import CheckedOptions, Choices, option
 from docnmt_fairseq.registry import Registry
 
 if TYPE_CHECKING:
     from docnmt_fairseq.checkpoints import Ensemble
+    from docnmt_fairseq.corpus.text_codec import TextCodec
 
 MARKER = "docnmt_export.json"  # identifies a folder as an export
 
@@ -51,30 +54,37 @@ class ExportFormat(ABC):
 EXPORT_FORMATS: Registry[ExportFormat] = Registry("export format")
 
 
-def export(
-    path: str,
-    output: PathLike,
-    format_name: str = "fairseq",
-    precision: str = "float32",
-    data: Optional[PathLike] = None,
-    force: bool = False,
-    without_context: bool = False,
-    push: Optional[str] = None,
-    private: bool = False,
-    card: CardOptions = CardOptions(),
-) -> None:
-    """Exports the model of a checkpoint.
+@dataclass(frozen=True)
+class ExportOptions(CheckedOptions):
+    """Options of ``docnmt export``."""
 
-    Args:
-        path: checkpoint.
-        output: output folder or file.
-        format_name: key of ``EXPORT_FORMATS``.
-        precision, without_context: see :meth:`ExportFormat.write`.
-        data: output folder of ``docnmt prepare`` or data-bin; None: that of the training.
-        force: replace an existing export.
-        push: repository on the Hugging Face hub, ``OWNER/MODEL``, to upload the export to.
-        private: a new repository is private.
-        card: facts of the model card of the repository.
+    path: str = option(MISSING, "checkpoint", metavar="FILE")
+    output: Path = option(MISSING, "output file or folder", metavar="PATH")
+    format: str = option("fairseq", "output format", names=EXPORT_FORMATS)
+    precision: str = option(
+        "float32",
+        "precision of the weights, bf16: huggingface or ctranslate2, int8: ctranslate2",
+        names=Choices(("float32", "bf16", "int8")),
+    )
+    data: Optional[Path] = option(
+        None, "output folder of docnmt prepare, or data-bin (default: that of the training)", metavar="DIR"
+    )
+    without_context: bool = option(
+        False, "export the sentence-level part of a document model (huggingface, ctranslate2)"
+    )
+    force: bool = option(False, "replace an existing export")
+    push: Optional[str] = option(
+        None,
+        "upload the export with a model card; creates the repository if it does not exist",
+        metavar="OWNER/MODEL",
+        group=HUB,
+    )
+    private: bool = option(False, "create a private repository", group=HUB)
+    card: CardOptions = CardOptions()
+
+
+def export(options: ExportOptions) -> None:
+    """Exports the model of a checkpoint.
 
     Raises:
         InputError: the output exists; the model cannot be read, or expressed in the format; the upload failed.
@@ -82,28 +92,48 @@ def export(
     from docnmt_fairseq.checkpoints import data_of_training, load_ensemble, read_checkpoint
     from docnmt_fairseq.corpus.prepared import prepared_folder
 
-    output, source = Path(output), Path(path).resolve()
+    path, output, card = options.path, options.output, options.card
     if ":" in path:
         raise InputError(f"--path {path}: an ensemble cannot be exported; export each model, or use docnmt average")
-    if output.resolve() in (source, *source.parents):
+    if options.push is None and (options.private or card != CardOptions()):
+        raise InputError("--private, --license, --metric, --test-set: describe the repository of --push; give --push")
+    if output.resolve() in (Path(path).resolve(), *Path(path).resolve().parents):
         raise InputError(f"--output {output}: would replace --path {path}")
-    kind = EXPORT_FORMATS[format_name]()
-    if output.exists() and not (force and output.is_dir() == kind.folder and _is_export(output)):
-        hint = "is not such an export" if force else "exists; use --force to replace an export"
+    kind = EXPORT_FORMATS[options.format]()
+    if output.exists() and not (options.force and output.is_dir() == kind.folder and _is_export(output)):
+        hint = "is not such an export" if options.force else "exists; use --force to replace an export"
         raise InputError(f"--output {output}: {hint}")
-    data = prepared_folder(data_of_training(read_checkpoint(path)) if data is None else Path(data))
-    ensemble = load_ensemble(path, data=data)
-    repository = None if push is None else Repository(push, private)
+    data = options.data or data_of_training(read_checkpoint(path))
+    ensemble = load_ensemble(path, data=prepared_folder(data))
+    repository = None if options.push is None else Repository(options.push, options.private)
     if kind.folder:
         with atomic_folder(output) as folder:
-            kind.write(ensemble, folder, precision, without_context)
-            facts = {"format": format_name, "precision": precision, "written_by": f"docnmt_fairseq {__version__}"}
-            write_json(folder / MARKER, facts, indent=2)
+            kind.write(ensemble, folder, options.precision, options.without_context)
+            facts = {"format": options.format, "precision": options.precision}
+            write_json(folder / MARKER, {**facts, "written_by": f"docnmt_fairseq {__version__}"}, indent=2)
     else:
-        kind.write(ensemble, output, precision, without_context)
+        kind.write(ensemble, output, options.precision, options.without_context)
     if repository is not None:
         body = (output / CARD).read_text(encoding="utf-8") if kind.folder else ""
-        repository.push(ensemble, output, model_card(ensemble, format_name, repository.name, card, body))
+        text = model_card(ensemble, options.format, repository.name, card, body)
+        with tempfile.TemporaryDirectory() as temporary:
+            if not kind.folder:
+                _add_checkpoint(ensemble, output, Path(temporary))
+            repository.push(output if kind.folder else Path(temporary), text)
+
+
+def _add_checkpoint(ensemble: "Ensemble", checkpoint: Path, folder: Path) -> None:
+    """Copies a checkpoint and what ``docnmt translate`` needs to a folder in the layout of ``docnmt import``."""
+    from docnmt_fairseq.corpus.data_bin import DATA_BIN, LANGUAGE_TOKENS
+    from docnmt_fairseq.corpus.prepared import CHECKPOINT, data_bin, is_prepared
+
+    copy_file(checkpoint, folder / CHECKPOINT)
+    source = data_bin(ensemble.data)
+    for path in (*source.glob("dict.*.txt"), source / LANGUAGE_TOKENS):
+        if path.is_file():
+            copy_file(path, folder / DATA_BIN / path.name)
+    if is_prepared(ensemble.data):
+        copy_text_models(ensemble.data, folder)
 
 
 def _is_export(output: Path) -> bool:
@@ -122,3 +152,29 @@ def size_of(output: Path) -> int:
     """Returns the bytes of a file, or of all files of a folder."""
     files = output.rglob("*") if output.is_dir() else [output]
     return sum(file.stat().st_size for file in files if file.is_file())
+
+
+TEXT_OPTIONS = (
+    "source_lang", "target_lang", "tokenizer", "source_tokenizer", "target_tokenizer", "truecase", "subwords", "joint",
+    "edits_of", "source_lang_token", "target_lang_token",
+)  # fmt: skip
+
+
+def copy_text_models(data: Path, folder: Path) -> "TextCodec":
+    """Copies the text models of an output of ``docnmt prepare`` in its layout; returns the codec of the output.
+
+    Raises:
+        InputError: a text model is missing; the targets are edit operations.
+    """
+    from docnmt_fairseq.corpus.prepared import MANIFEST
+    from docnmt_fairseq.corpus.text_codec import TextCodec
+
+    codec = TextCodec.of_output(data)
+    codec.load()  # checks the models
+    options = {name: codec.options[name] for name in TEXT_OPTIONS if name in codec.options}
+    write_json(folder / MANIFEST, {"options": options}, indent=2)
+    files = {name for side in codec.pipelines for name in (side.truecaser_file, side.subword_file) if name}
+    for name in sorted(files):
+        if (data / "models" / name).is_file():
+            copy_file(data / "models" / name, folder / "models" / name)
+    return codec

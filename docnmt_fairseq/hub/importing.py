@@ -6,11 +6,11 @@ FOLDER/checkpoint.pt --data FOLDER``, ``docnmt prepare --reuse FOLDER``. The man
 
 import warnings
 from pathlib import Path
-from typing import Any, Dict, Iterator, Mapping, Optional, Tuple
+from typing import Any, Dict, Iterator, Mapping, Tuple
 
 import torch
-from fairseq import options
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
+from fairseq.options import get_training_parser, parse_args_and_arch
 from omegaconf import OmegaConf
 
 import docnmt_fairseq
@@ -24,56 +24,56 @@ from docnmt_fairseq.corpus.subwords import CODES, load_subword_model
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.files import atomic_folder, copy_file, json_bytes, sha256
 from docnmt_fairseq.hub import families  # noqa: F401  (registers them)
-from docnmt_fairseq.hub.base import FAMILIES, ImportedModel
+from docnmt_fairseq.hub.base import (
+    CONFIG,
+    DOCUMENT,
+    FAMILIES,
+    STOCK,
+    ImportedModel,
+    ImportOptions,
+    Request,
+    find,
+    licence,
+    read_json,
+)  # fmt: skip
 from docnmt_fairseq.hub.layout import SIDES
-from docnmt_fairseq.hub.source import CONFIG, Request, find, licence, read_json
 from docnmt_fairseq.options import flag_of
 
-DOCUMENT, STOCK = ("document_transformer", "transformer")
 TASKS = {DOCUMENT: "document_translation", STOCK: "translation"}
 STOCK_VALUES = {"sinusoids": "fairseq", "decoder_start": "eos", "output_bias": False}  # fixed in fairseq's Transformer
 FAIRSEQ_VERSION = 3.0  # parameter "version" of encoder and decoder in fairseq's checkpoints
 
 
-def import_model(
-    source: str,
-    languages: Tuple[str, str],
-    output: Path,
-    codes: Tuple[Optional[str], Optional[str]] = (None, None),
-    revision: Optional[str] = None,
-    architecture: str = DOCUMENT,
-    subwords: Optional[Path] = None,
-    tokenizer: Optional[str] = None,
-) -> Dict[str, Any]:
+def import_model(source: str, options: ImportOptions) -> Dict[str, Any]:
     """Imports a model and returns the manifest of the output folder.
 
     Args:
         source: folder, file, or name on the hub.
-        languages, codes, subwords, tokenizer: see :class:`Request`.
-        output: output folder.
-        revision: revision on the hub.
-        architecture: ``document_transformer``, or fairseq's own ``transformer``.
+        options: options of the import.
 
     Raises:
         InputError: the output exists; the model cannot be read, or expressed in the architecture.
     """
+    languages, output = options.languages, options.output
     if languages[0] == languages[1]:
         raise InputError("--source-lang and --target-lang must differ")
     if output.exists():
         raise InputError(f"--output {output}: exists; remove it, or choose another folder")
-    path, commit = find(source, revision)
+    path, commit = find(source, options.revision)
     kind = str(read_json(path / CONFIG).get("model_type")) if (path / CONFIG).is_file() else "fairseq"
     if kind not in FAMILIES:
         known = ", ".join(name for name in FAMILIES.names() if name != "fairseq")
         raise InputError(f"{path / CONFIG}: model_type {kind} is not supported; supported are {known}")
-    if kind != "fairseq" and (subwords or tokenizer):
+    if kind != "fairseq" and (options.subwords or options.tokenizer):
         raise InputError("--subwords, --tokenizer: for checkpoints of fairseq only; this model has its own")
-    model = FAMILIES[kind]().read(Request(path, languages, codes, subwords, tokenizer))
+    model = FAMILIES[kind]().read(Request(path, options))
     with atomic_folder(output) as folder:
         _write_text_models(model, languages, folder)
         write_language_tokens(folder / DATA_BIN, dict(zip(languages, model.language_tokens)))
-        _write_checkpoint(model, languages, (output / DATA_BIN).absolute(), folder / CHECKPOINT, architecture)
-        about = {"from": source, "revision": commit, "licence": licence(path), "architecture": architecture}
+        _write_checkpoint(model, languages, (output / DATA_BIN).absolute(), folder / CHECKPOINT, options.architecture)
+        about = {
+            "from": source, "revision": commit, "licence": licence(path), "architecture": options.architecture,
+        }  # fmt: skip
         manifest = _manifest(model, languages, folder, about)
         (folder / MANIFEST).write_bytes(json_bytes(manifest, indent=2, sort_keys=True))
     return manifest
@@ -132,7 +132,7 @@ def _write_checkpoint(
     command = [str(data), "--task", TASKS[architecture], "--arch", architecture, "--optimizer", "adam"]
     command += ["--source-lang", languages[0], "--target-lang", languages[1]]
     command += ["--max-source-positions", str(model.positions[0]), "--max-target-positions", str(model.positions[1])]
-    args = options.parse_args_and_arch(options.get_training_parser(), [*command, *_flags(settings)])
+    args = parse_args_and_arch(get_training_parser(), [*command, *_flags(settings)])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of hydra
         complete = convert_namespace_to_omegaconf(args)

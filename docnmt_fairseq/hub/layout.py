@@ -6,7 +6,7 @@ from typing import Any, Dict, Iterator, Mapping, NamedTuple, Tuple
 from torch import Tensor
 
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.hub.source import CONFIG, read_json
+from docnmt_fairseq.hub.base import CONFIG, read_json
 from docnmt_fairseq.hub.tensors import Tensors
 from docnmt_fairseq.hub.vocabulary import BIAS, Vocabulary
 

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from docnmt_fairseq.errors import InputError, first_line
-from docnmt_fairseq.hub.source import read_json
+from docnmt_fairseq.hub.base import read_json
 
 SAFETENSORS, PICKLE = "model.safetensors", "pytorch_model.bin"
 INDEX = ".index.json"  # lists the files of a model in several files

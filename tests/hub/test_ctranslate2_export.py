@@ -14,7 +14,6 @@ from safetensors.torch import load_file, save_file
 from docnmt_fairseq.checkpoints import load_ensemble
 from docnmt_fairseq.corpus.text_codec import TextCodec
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.hub.exporting import export
 from docnmt_fairseq.hub.formats.ctranslate2 import write_text_models
 from docnmt_fairseq.search.options import SearchOptions
 from docnmt_fairseq.translate.translator import DocumentTranslator
@@ -87,7 +86,7 @@ def log_probs_by_us(path, data, pairs):
 def test_equal_probabilities(trained, prepared, tmp_path, model):
     options, kind = MODELS[model]
     path = with_random_parameters(trained(*options, **kind), tmp_path)
-    export(str(path), tmp_path / "model", "ctranslate2", data=prepared)
+    toy.export(path, tmp_path / "model", "ctranslate2", data=prepared)
     pairs = list(zip(SENTENCES, reversed(SENTENCES)))
     expected = log_probs_by_us(path, prepared, pairs)
     found = engine(tmp_path / "model").score_batch(*([side.split() for side in sides] for sides in zip(*pairs)))
@@ -114,7 +113,7 @@ def by_us(path, data, min_len=1):
 
 def test_equal_translations(trained, prepared, tmp_path):
     path = trained(*LEARNING)
-    export(str(path), tmp_path / "model", "ctranslate2", data=prepared)
+    toy.export(path, tmp_path / "model", "ctranslate2", data=prepared)
     expected, found = by_us(path, prepared), by_ctranslate2(tmp_path / "model")
     assert [text for text, _ in found] == [text for text, _ in expected]
     assert len({text for text, _ in expected}) > 5
@@ -128,7 +127,7 @@ def test_equal_translations(trained, prepared, tmp_path):
 def test_precisions(trained, prepared, tmp_path, precision, kind):
     path = trained(*LEARNING)
     for name, form in (("float32", "float32"), (precision, precision), ("again", precision)):
-        export(str(path), tmp_path / name, "ctranslate2", precision=form, data=prepared)
+        toy.export(path, tmp_path / name, "ctranslate2", precision=form, data=prepared)
     exact, rounded, again = ((tmp_path / name / "model.bin").read_bytes() for name in ("float32", precision, "again"))
     assert rounded == again and len(rounded) < 0.95 * len(exact)  # positions, the larger part of it, stay float32
     weight = load_ensemble(path, data=prepared).model.encoder.embed_tokens.weight.detach()
@@ -166,7 +165,7 @@ REFUSED = {
 def test_unsupported_models_leave_no_files(trained, prepared, tmp_path, model):
     options, kind = REFUSED[model]
     with pytest.raises(InputError):
-        export(str(trained(*options, **kind)), tmp_path / "model", "ctranslate2", data=prepared)
+        toy.export(trained(*options, **kind), tmp_path / "model", "ctranslate2", data=prepared)
     assert not list(tmp_path.iterdir())
 
 
@@ -175,17 +174,17 @@ def test_only_exports_are_replaced(trained, prepared, tmp_path):
     (tmp_path / "mine" / "file").write_text("x")
     for force in (False, True):
         with pytest.raises(InputError):
-            export(str(trained()), tmp_path / "mine", "ctranslate2", data=prepared, force=force)
-    export(str(trained()), tmp_path / "model", "ctranslate2", data=prepared)
+            toy.export(trained(), tmp_path / "mine", "ctranslate2", data=prepared, force=force)
+    toy.export(trained(), tmp_path / "model", "ctranslate2", data=prepared)
     (tmp_path / "model" / "old").write_text("x")
-    export(str(trained()), tmp_path / "model", "ctranslate2", data=prepared, force=True)
+    toy.export(trained(), tmp_path / "model", "ctranslate2", data=prepared, force=True)
     assert not (tmp_path / "model" / "old").exists() and (tmp_path / "mine" / "file").exists()
 
 
 def test_missing_library(trained, prepared, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "ctranslate2.specs", None)
     with pytest.raises(InputError, match=r"pip install 'docnmt_fairseq\[ctranslate2\]'"):
-        export(str(trained()), tmp_path / "model", "ctranslate2", data=prepared)
+        toy.export(trained(), tmp_path / "model", "ctranslate2", data=prepared)
 
 
 # --- Text models and README.md ---
@@ -215,7 +214,7 @@ def test_text_models_equal_those_of_prepare(tmp_path, name):
 
 def test_two_vocabularies(tmp_path):
     model = hub.trained(hub.made(tmp_path, subwords="none", joint=False), tmp_path, updates=1)
-    export(str(model / "checkpoint.pt"), tmp_path / "hub", "ctranslate2", data=model)
+    toy.export(model / "checkpoint.pt", tmp_path / "hub", "ctranslate2", data=model)
     dictionaries = load_ensemble(model / "checkpoint.pt", data=model).dictionaries
     assert dictionaries[0].symbols != dictionaries[1].symbols
     for side, dictionary in zip(("source", "target"), dictionaries):
@@ -263,14 +262,14 @@ def test_program_of_the_page(tmp_path, steps):
     """The program in README.md translates as docnmt translate."""
     model = hub.trained(hub.made(tmp_path, **TEXT[steps]), tmp_path)
     given = shutil.copytree(model / "data-bin", tmp_path / "alone") if steps == "a data-bin" else model
-    export(str(model / "checkpoint.pt"), tmp_path / "model.ct2", "ctranslate2", data=given)
+    toy.export(model / "checkpoint.pt", tmp_path / "model.ct2", "ctranslate2", data=given)
     assert by_the_page(tmp_path / "model.ct2", ENGLISH[:2]) == translations(model, ENGLISH[:2])
 
 
 def test_page_of_a_multilingual_model(tmp_path):
     pretrained.multilingual_folder(tmp_path / "released", "m2m")
     data = pretrained.imported(tmp_path / "released", tmp_path / "imported")
-    export(str(data / "checkpoint.pt"), tmp_path / "model", "ctranslate2", data=data)
+    toy.export(data / "checkpoint.pt", tmp_path / "model", "ctranslate2", data=data)
     assert by_the_page(tmp_path / "model", ENGLISH[:2]) == translations(data, ENGLISH[:2])
 
 
@@ -282,7 +281,7 @@ def test_page_of_a_marian_model_excludes_padding(tmp_path):
     state["final_logits_bias"][0, -1] = 9.0  # <pad>
     save_file(state, released / "model.safetensors", metadata={"format": "pt"})
     data = pretrained.imported(released, tmp_path / "imported")
-    export(str(data / "checkpoint.pt"), tmp_path / "model", "ctranslate2", data=data)
+    toy.export(data / "checkpoint.pt", tmp_path / "model", "ctranslate2", data=data)
     found = by_the_page(tmp_path / "model", ENGLISH[:2])
     assert found == translations(data, ENGLISH[:2])
     assert found[1] == GERMAN[1] and "<pad>" not in found[0]

@@ -6,7 +6,6 @@ import torch
 from docnmt_fairseq import cli
 from docnmt_fairseq.checkpoints import load_ensemble, read_checkpoint
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.hub.exporting import export
 from docnmt_fairseq.search.options import SearchOptions
 from docnmt_fairseq.translate.translator import DocumentTranslator
 from tests.support import toy
@@ -30,7 +29,7 @@ def test_translations_equal_those_of_the_checkpoint(trained, prepared, tmp_path,
     options, kind = MODELS[model]
     path = trained(*options, **kind)
     for name in ("model.pt", "again.pt"):
-        export(str(path), tmp_path / name, data=prepared)
+        toy.export(path, tmp_path / name, data=prepared)
     assert (tmp_path / "model.pt").read_bytes() == (tmp_path / "again.pt").read_bytes()
     held = torch.load(tmp_path / "model.pt")
     assert not {"last_optimizer_state", "criterion"} & held.keys()
@@ -48,7 +47,7 @@ def test_number_of_updates_is_kept(trained, prepared, tmp_path):
     (last,) = held["optimizer_history"]
     held["optimizer_history"] = [{**last, "num_updates": number} for number in (3, 5)]
     torch.save(held, tmp_path / "continued.pt")
-    export(str(tmp_path / "continued.pt"), tmp_path / "model.pt", data=prepared)
+    toy.export(tmp_path / "continued.pt", tmp_path / "model.pt", data=prepared)
     (history,) = torch.load(tmp_path / "model.pt")["optimizer_history"]
     assert history["num_updates"] == 5 and history["lr_scheduler_state"] == {} != last["lr_scheduler_state"]
 
@@ -60,7 +59,7 @@ def test_other_files_are_not_replaced(trained, prepared, tmp_path):
     path, before = tmp_path / "checkpoint.pt", trained().read_bytes()
     for name in ("checkpoint.pt", "other.pt", "notes"):
         with pytest.raises(InputError, match=rf"--output \S+{name}"):
-            export(str(path), tmp_path / name, data=prepared, force=True)
+            toy.export(path, tmp_path / name, data=prepared, force=True)
     assert path.read_bytes() == (tmp_path / "other.pt").read_bytes() == before
 
 

@@ -11,7 +11,7 @@ import torch
 from docnmt_fairseq.checkpoints import load_ensemble
 from docnmt_fairseq.cli import main
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.hub.exporting import export, size_of
+from docnmt_fairseq.hub.exporting import size_of
 from docnmt_fairseq.search.options import SearchOptions
 from docnmt_fairseq.translate.translator import DocumentTranslator
 from tests.support import toy
@@ -48,7 +48,7 @@ def test_round_trip_is_bit_identical(tmp_path, name):
     else:
         model, tokenizer = multilingual_folder(released, kind, **RELEASED[name])
     imported(released, data, codes=CODES.get(kind, (None, None)))
-    export(str(data / "checkpoint.pt"), hub, "huggingface", data=data)
+    toy.export(data / "checkpoint.pt", hub, "huggingface", data=data)
     pair = pair_of(hub, data)
     assert type(pair.model) is type(model) and type(pair.tokenizer) is type(tokenizer)
     expected, found = model.state_dict(), pair.model.state_dict()
@@ -93,7 +93,7 @@ def test_nllb_of_fairseq(tmp_path):
     languages = json.loads((tmp_path / "released" / "special_tokens_map.json").read_text())["additional_special_tokens"]
     as_fairseq_released_it(tmp_path / "plain", tmp_path / "original", languages)
     data = imported(tmp_path / "original", tmp_path / "imported", codes=codes)
-    export(str(data / "checkpoint.pt"), tmp_path / "hub", "huggingface", data=data)
+    toy.export(data / "checkpoint.pt", tmp_path / "hub", "huggingface", data=data)
     ours, theirs = loaded(tmp_path / "hub")
     assert type(theirs) is type(tokenizer)
     for given in ({"text": ENGLISH}, {"text_target": GERMAN}):
@@ -121,7 +121,7 @@ TRAINED = {
 def test_models_trained_here(data, tmp_path, name):
     options, kind, expected = TRAINED[name]
     model = trained(data, tmp_path, *options, **kind)
-    export(str(model / "checkpoint.pt"), tmp_path / "hub", "huggingface", data=model)
+    toy.export(model / "checkpoint.pt", tmp_path / "hub", "huggingface", data=model)
     pair = pair_of(tmp_path / "hub", model)
     assert type(pair.model).__name__.startswith(expected)
     assert_same(pair)
@@ -154,8 +154,8 @@ def test_without_context_exports_the_sentence_level_part(data, tmp_path, name):
     path = model / "checkpoint.pt"
     for engine in ("huggingface", "ctranslate2"):
         with pytest.raises(InputError):
-            export(str(path), tmp_path / engine, engine, data=model)
-        export(str(path), tmp_path / engine, engine, data=model, without_context=True)
+            toy.export(path, tmp_path / engine, engine, data=model)
+        toy.export(path, tmp_path / engine, engine, data=model, without_context=True)
     if name == "block":  # the others have no context for a single sentence
         ours, theirs = pair_of(tmp_path / "huggingface", model).encoder_states(ENGLISH[0])
         assert not torch.allclose(ours, theirs, atol=1e-2)
@@ -184,7 +184,7 @@ def test_round_trip_after_training(tmp_path):
     options += ["--max-source-positions", "64", "--max-target-positions", "64", "--lr", "0.0005"]
     kind = dict(tiny=[], arch="document_transformer_conditional_pretrained")
     model = trained(tmp_path / "data", tmp_path, *options, updates=4, **kind)
-    export(str(model / "checkpoint.pt"), tmp_path / "hub", "huggingface", data=model, without_context=True)
+    toy.export(model / "checkpoint.pt", tmp_path / "hub", "huggingface", data=model, without_context=True)
     with_silent_context(model / "checkpoint.pt")
     pair = pair_of(tmp_path / "hub", model)
     before, after = released.state_dict(), pair.model.state_dict()
@@ -229,10 +229,10 @@ def test_program_of_the_page(data, tmp_path, kind):
 def test_precisions_marker_and_reproducible_files(post_norm, tmp_path):
     path = str(post_norm / "checkpoint.pt")
     with pytest.raises(InputError):
-        export(path, tmp_path / "hub" / "model", "huggingface", "int8", data=post_norm)
+        toy.export(path, tmp_path / "hub" / "model", "huggingface", "int8", data=post_norm)
     assert not list((tmp_path / "hub").iterdir())
     for name in ("float32", "bf16", "again"):
-        export(path, tmp_path / name, "huggingface", name.replace("again", "float32"), data=post_norm)
+        toy.export(path, tmp_path / name, "huggingface", name.replace("again", "float32"), data=post_norm)
     marker = json.loads((tmp_path / "bf16" / "docnmt_export.json").read_text())
     assert (marker["format"], marker["precision"]) == ("huggingface", "bf16")
     assert size_of(tmp_path / "bf16") < size_of(tmp_path / "float32")
@@ -249,12 +249,12 @@ def test_precisions_marker_and_reproducible_files(post_norm, tmp_path):
 def test_missing_safetensors(post_norm, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "safetensors.torch", None)
     with pytest.raises(InputError, match=r"pip install 'docnmt_fairseq\[pretrained\]'"):
-        export(str(post_norm / "checkpoint.pt"), tmp_path / "hub", "huggingface", data=post_norm)
+        toy.export(post_norm / "checkpoint.pt", tmp_path / "hub", "huggingface", data=post_norm)
 
 
 def test_data_bin_alone_has_no_tokenizer(data, post_norm, tmp_path):
     shutil.copytree(data / "data-bin", tmp_path / "alone")
-    export(str(post_norm / "checkpoint.pt"), tmp_path / "hub", "huggingface", data=tmp_path / "alone")
+    toy.export(post_norm / "checkpoint.pt", tmp_path / "hub", "huggingface", data=tmp_path / "alone")
     written = {path.name for path in (tmp_path / "hub").iterdir()}
     assert "vocab.json" in written and "tokenizer_config.json" not in written
     found = json.loads((tmp_path / "hub" / "generation_config.json").read_text())
@@ -267,7 +267,7 @@ def test_data_bin_alone_has_no_tokenizer(data, post_norm, tmp_path):
 def test_unsupported_tokenizers_write_vocabularies_only(tmp_path, caplog):
     (tmp_path / "text").mkdir()
     model = trained(made(tmp_path / "text", subwords="none", tokenizer="moses"), tmp_path, updates=2)
-    export(str(model / "checkpoint.pt"), tmp_path / "hub", "huggingface", data=model)
+    toy.export(model / "checkpoint.pt", tmp_path / "hub", "huggingface", data=model)
     hub, tokenizer = loaded(tmp_path / "hub")
     assert tokenizer is None and "no tokenizer" in caplog.text
     ensemble = load_ensemble(model / "checkpoint.pt", data=model)

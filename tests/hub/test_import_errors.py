@@ -11,7 +11,7 @@ import torch
 
 from docnmt_fairseq.cli import main
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.hub.source import licence
+from docnmt_fairseq.hub.base import licence
 from tests.support.pretrained import LANGUAGES, changed, imported, marian_folder, multilingual_folder, refused
 
 CODES = ("eng_Latn", "deu_Latn")

@@ -117,5 +117,5 @@ def test_errors(client, data, tmp_path, monkeypatch, capsys):
     assert "401 Client Error; log in" in refused("--push", "me/model")
     assert not (tmp_path / "a.pt").exists() and client.calls == ()
     monkeypatch.setattr(client, "failing", "upload_folder")
-    assert "the export is in" in refused("--push", "me/model")
+    assert "401 Client Error; the export remains" in refused("--push", "me/model")
     assert (tmp_path / "a.pt").is_file()

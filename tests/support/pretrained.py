@@ -15,6 +15,7 @@ except (ImportError, OSError):
 transformers = pytest.importorskip("transformers")
 
 from docnmt_fairseq.errors import InputError  # noqa: E402
+from docnmt_fairseq.hub.base import ImportOptions  # noqa: E402
 from docnmt_fairseq.hub.importing import import_model  # noqa: E402
 
 ENGLISH = [
@@ -181,7 +182,8 @@ def _write_tokenizer(folder, codes):
 
 def imported(folder, output, languages=LANGUAGES, codes=(None, None), **settings):
     """Imports a folder; returns the output folder."""
-    import_model(str(folder), languages, output, codes, **settings)
+    options = dict(source_code=codes[0], target_code=codes[1], **settings)
+    import_model(str(folder), ImportOptions(*languages, output, **options))
     return output
 
 

@@ -201,3 +201,10 @@ def log_of_processes(processes, data_bin, folder, key, *options_):
     assert result.returncode == 0, result.stderr[-3000:]
     lines = (result.stdout + result.stderr).splitlines()
     return json.loads(next(line[line.index("{") :] for line in reversed(lines) if f'"{key}' in line))
+
+
+def export(path, *options, **settings):
+    """Exports a checkpoint; options are output, format and precision."""
+    from docnmt_fairseq.hub import exporting, formats  # noqa: F401  (registers them)
+
+    exporting.export(exporting.ExportOptions(str(path), *options, **settings))

@@ -4,7 +4,6 @@ import pytest
 import torch
 
 from docnmt_fairseq.checkpoints import load_ensemble
-from docnmt_fairseq.hub.exporting import export
 from docnmt_fairseq.layers.lora import LoRALinear
 from docnmt_fairseq.search.options import SearchOptions
 from docnmt_fairseq.translate.translator import DocumentTranslator
@@ -72,7 +71,7 @@ def test_resumed_training_equals_uninterrupted(prepared, sentence, tmp_path):
 
 
 def test_the_export_has_merged_weights(prepared, finetuned, tmp_path):
-    export(str(finetuned), tmp_path / "model.pt", data=prepared)
+    toy.export(finetuned, tmp_path / "model.pt", data=prepared)
     held = held_in(tmp_path / "model.pt")
     assert not [name for name in held["model"] if "lora" in name]
     assert held["cfg"]["model"]["lora_rank"] == 0 and not held["cfg"]["model"]["freeze_sentence_model"]
@@ -85,7 +84,7 @@ def test_the_export_has_merged_weights(prepared, finetuned, tmp_path):
 
 
 def test_translations_are_those_of_the_export(prepared, finetuned, tmp_path):
-    export(str(finetuned), tmp_path / "model.pt", data=prepared)
+    toy.export(finetuned, tmp_path / "model.pt", data=prepared)
     for precision in ("float32", "int8"):
         of_export = translations(prepared, tmp_path / "model.pt", precision=precision)
         assert of_export == translations(prepared, finetuned, precision=precision)

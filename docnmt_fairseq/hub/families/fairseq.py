@@ -22,9 +22,8 @@ from docnmt_fairseq.corpus.dictionaries import dictionary_errors
 from docnmt_fairseq.corpus.files import read_lines
 from docnmt_fairseq.corpus.subwords import CODES, SENTENCEPIECE
 from docnmt_fairseq.errors import InputError, first_line
-from docnmt_fairseq.hub.base import FAMILIES, Family, ImportedModel
+from docnmt_fairseq.hub.base import FAMILIES, Family, ImportedModel, Request
 from docnmt_fairseq.hub.layout import OUTPUT, SIDES
-from docnmt_fairseq.hub.source import Request
 from docnmt_fairseq.hub.tensors import check_weight
 from docnmt_fairseq.hub.vocabulary import BIAS, SPECIAL, Vocabulary
 
@@ -52,7 +51,8 @@ class FairseqCheckpoint(Family):
         name = task.get("_name") or task.get("task")
         if name not in TASKS:
             raise InputError(f"{path}: the task {name} is not supported; supported are {', '.join(TASKS)}")
-        names = [code or language for code, language in zip(request.codes, request.languages)]
+        asked = request.options
+        names = [asked.source_code or asked.source_lang, asked.target_code or asked.target_lang]
         tokens: Tuple[Optional[str], ...] = (None, None)
         languages = _languages(task, path) if name == MULTILINGUAL else []
         if name == MULTILINGUAL:
@@ -79,7 +79,7 @@ class FairseqCheckpoint(Family):
         )
         parameters = _reordered(model.state_dict(), (source, target))
         options["output_bias"] = BIAS in parameters
-        subwords = request.subwords or _subwords_next_to(path.parent)
+        subwords = asked.subwords or _subwords_next_to(path.parent)
         kind = "none" if subwords is None else SENTENCEPIECE if subwords.suffix in (".model", ".spm") else CODES
         return ImportedModel(
             "fairseq",
@@ -89,7 +89,7 @@ class FairseqCheckpoint(Family):
             (int(model.cfg.max_source_positions), int(model.cfg.max_target_positions)),
             kind,
             (subwords, subwords) if subwords else (),
-            request.tokenizer or (CODES_TOKENIZER if kind == CODES else "none"),
+            asked.tokenizer or (CODES_TOKENIZER if kind == CODES else "none"),
             (tokens[0], tokens[1]),
             [path, *dict.fromkeys(dictionary_files), *([subwords] if subwords else [])],
             languages,

@@ -20,9 +20,8 @@ from torch import Tensor
 from docnmt_fairseq.corpus.subwords import SENTENCEPIECE, load_subword_model
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.files import copy_file
-from docnmt_fairseq.hub.base import FAMILIES, Family, ImportedModel
+from docnmt_fairseq.hub.base import FAMILIES, Family, ImportedModel, Request, read_json
 from docnmt_fairseq.hub.layout import OUTPUT, SIDES, Configuration, read_bias, read_layers, read_shared_embeddings
-from docnmt_fairseq.hub.source import Request, read_json
 from docnmt_fairseq.hub.tensors import Tensors
 from docnmt_fairseq.hub.vocabulary import BIAS, SPECIAL, Vocabulary, symbols_by_row
 

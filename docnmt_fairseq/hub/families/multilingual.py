@@ -13,11 +13,10 @@ from docnmt_fairseq.boundaries import PARAGRAPH
 from docnmt_fairseq.corpus.subwords import SENTENCEPIECE, load_subword_model
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.files import copy_file, json_bytes, read_json, write_bytes
-from docnmt_fairseq.hub.base import FAMILIES, Family, ImportedModel
+from docnmt_fairseq.hub.base import FAMILIES, Family, ImportedModel, Request
+from docnmt_fairseq.hub.base import read_json as read_config
 from docnmt_fairseq.hub.hub_text import NLLB_CODE
 from docnmt_fairseq.hub.layout import SIDES, Configuration, read_layers, read_shared_embeddings
-from docnmt_fairseq.hub.source import Request
-from docnmt_fairseq.hub.source import read_json as read_config
 from docnmt_fairseq.hub.tensors import Tensors
 from docnmt_fairseq.hub.vocabulary import BIAS, MASK, SPECIAL, Vocabulary, symbols_by_row
 

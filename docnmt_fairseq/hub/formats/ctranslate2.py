@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, List
 
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.files import write_bytes
-from docnmt_fairseq.hub.exporting import EXPORT_FORMATS, ExportFormat
+from docnmt_fairseq.hub.exporting import EXPORT_FORMATS, ExportFormat, copy_text_models
 
 if TYPE_CHECKING:
     from docnmt_fairseq.checkpoints import Ensemble
@@ -147,7 +147,6 @@ def write_text_models(data: Path, folder: Path) -> None:
         InputError: a text model is missing; the targets are edit operations.
     """
     from docnmt_fairseq.corpus.prepared import is_prepared
-    from docnmt_fairseq.hub.text_models import copy_text_models
 
     if not is_prepared(data):
         _write_page(folder, "The input consists of tokens in the form of the training data.", WITH_TOKENS)

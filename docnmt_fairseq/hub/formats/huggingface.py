@@ -52,8 +52,8 @@ def _write_model(ensemble: "Ensemble", model: "HubModel", folder: Path, precisio
 
     from docnmt_fairseq.corpus.data_bin import read_language_tokens
     from docnmt_fairseq.corpus.prepared import data_bin
+    from docnmt_fairseq.hub.base import CONFIG
     from docnmt_fairseq.hub.hub_text import hub_symbol
-    from docnmt_fairseq.hub.source import CONFIG
     from docnmt_fairseq.hub.tensors import MISSING_LIBRARY, SAFETENSORS
 
     try:

@@ -1,13 +1,14 @@
-"""Model card of an exported model: metadata of the Hugging Face hub, context settings and scores."""
+"""Publishing on the Hugging Face hub: model card (metadata, context settings, scores) and upload of an export."""
 
 import re
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
+from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Mapping, Optional, Tuple
 
 from docnmt_fairseq import __version__
-from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.options import default_of, flag_of, plain
+from docnmt_fairseq.errors import InputError, first_line
+from docnmt_fairseq.hub.base import CARD, HUB_NAME
+from docnmt_fairseq.options import default_of, flag_of, option, plain
 
 if TYPE_CHECKING:
     from docnmt_fairseq.checkpoints import Ensemble
@@ -18,6 +19,7 @@ CONTEXT_OPTIONS = re.compile(
     "context_(?!lr|init|kernel)|(sentence|paragraph|section|chapter|part)_positions$|concatenate_|extra_sources"
     "|max_document_sentences|positions_from$"
 )
+HUB = "Hugging Face hub"  # group of options
 LICENCE = re.compile(r"[a-z0-9][a-z0-9.-]*")  # identifiers of the hub
 DOWNLOAD = "hf download {repository} --local-dir FOLDER"
 USE = """Translate a document, one sentence per line, empty lines between documents:
@@ -30,37 +32,33 @@ docnmt translate --path FOLDER/checkpoint.pt --data FOLDER --input talk.{source}
 
 @dataclass(frozen=True)
 class CardOptions:
-    """Facts of a model card that the model does not contain.
+    """Facts of a model card that the model does not contain, options of ``docnmt export``."""
 
-    Attributes:
-        licence: identifier of the licence, as on the hub; None: that of the imported model, if it states one.
-        metrics: scores by name.
-        test_set: name of the test set of the scores.
-    """
-
-    licence: Optional[str] = None
-    metrics: Mapping[str, float] = field(default_factory=dict)
-    test_set: str = "test"
+    license: Optional[str] = option(
+        None, "licence of the card, such as apache-2.0 (default: that of the imported model)", metavar="ID", group=HUB
+    )
+    metric: Tuple[str, ...] = option((), "scores of the card", metavar="NAME=VALUE", group=HUB)
+    test_set: str = option("test", "test set of these scores", metavar="NAME", group=HUB)
 
     def __post_init__(self) -> None:
-        if self.licence is not None and not LICENCE.fullmatch(self.licence):
-            raise InputError(f"--license {self.licence}: not an identifier of the hub, such as apache-2.0 or cc-by-4.0")
+        if self.license is not None and not LICENCE.fullmatch(self.license):
+            raise InputError(f"--license {self.license}: not an identifier of the hub, such as apache-2.0 or cc-by-4.0")
+        self.scores()  # checks them
 
+    def scores(self) -> Dict[str, float]:
+        """Returns the scores by name of the metric.
 
-def parse_metrics(texts: Sequence[str]) -> Dict[str, float]:
-    """Returns names and values of ``NAME=VALUE``.
-
-    Raises:
-        InputError: a text has another form.
-    """
-    found = {}
-    for text in texts:
-        name, _, value = text.partition("=")
-        try:
-            found[name] = float(value)
-        except ValueError:
-            raise InputError(f"--metric {text}: give NAME=VALUE, such as bleu=31.2") from None
-    return found
+        Raises:
+            InputError: one is not NAME=VALUE.
+        """
+        found = {}
+        for text in self.metric:
+            name, _, value = text.partition("=")
+            try:
+                found[name] = float(value)
+            except ValueError:
+                raise InputError(f"--metric {text}: give NAME=VALUE, such as bleu=31.2") from None
+        return found
 
 
 def model_card(ensemble: "Ensemble", format_name: str, repository: str, options: CardOptions, body: str = "") -> str:
@@ -90,7 +88,7 @@ def model_card(ensemble: "Ensemble", format_name: str, repository: str, options:
         parts.append("\n".join(["## Context", "", "| option | value |", "| --- | --- |", *rows, ""]))
     elif format_name != "fairseq":
         parts.append("## Context\n\nNone: the model translates every sentence separately.\n")
-    rows = [f"| {name} | {value:g} |" for name, value in options.metrics.items()]
+    rows = [f"| {name} | {value:g} |" for name, value in options.scores().items()]
     if rows:
         parts.append("\n".join(["## Evaluation", "", f"| metric | {options.test_set} |", "| --- | ---: |", *rows, ""]))
     parts.append(f"Written by `docnmt export` of docnmt_fairseq {__version__}.\n")
@@ -108,12 +106,12 @@ def _metadata(
         "pipeline_tag": "translation",
         "tags": tags,
     }
-    licence = options.licence or _imported_licence(ensemble.data)
+    licence = options.license or _imported_licence(ensemble.data)
     if licence is not None:
         found["license"] = licence
-    if options.metrics:
+    if options.metric:
         metrics: List[Dict[str, Any]] = [
-            {"type": name.lower(), "name": name, "value": value} for name, value in options.metrics.items()
+            {"type": name.lower(), "name": name, "value": value} for name, value in options.scores().items()
         ]
         result = {
             "task": {"type": "translation"},
@@ -147,3 +145,41 @@ def context_settings(ensemble: "Ensemble") -> Iterator[Tuple[str, Any]]:
             value = plain(options.get(known.name))
             if CONTEXT_OPTIONS.search(known.name) and value not in (None, "none", plain(default_of(known))):
                 yield known.name, value
+
+
+class Repository:
+    """Model repository on the hub, created if it does not exist.
+
+    Args:
+        name: ``OWNER/MODEL``.
+        private: a new repository is private.
+
+    Raises:
+        InputError: invalid name, missing library, no access.
+    """
+
+    def __init__(self, name: str, private: bool = False):
+        if not HUB_NAME.fullmatch(name):
+            raise InputError(f"--push {name}: not a name on the hub (OWNER/MODEL)")
+        try:
+            from huggingface_hub import HfApi
+        except ImportError as error:
+            raise InputError(f"--push {name}: pip install 'docnmt_fairseq[pretrained]'") from error
+        self.name = name
+        self.api: Any = HfApi(library_name="docnmt_fairseq")
+        try:
+            self.api.create_repo(name, exist_ok=True, private=private or None)
+        except Exception as error:  # network, access, hub: no common class
+            raise InputError(f"--push {name}: {first_line(error)}; log in with: hf auth login") from None
+
+    def push(self, folder: Path, card: str) -> None:
+        """Uploads a folder with a model card.
+
+        Raises:
+            InputError: the upload failed.
+        """
+        (folder / CARD).write_text(card, encoding="utf-8")
+        try:
+            self.api.upload_folder(repo_id=self.name, folder_path=str(folder), commit_message="Upload of docnmt export")
+        except Exception as error:  # network, access, hub: no common class
+            raise InputError(f"--push {self.name}: {first_line(error)}; the export remains") from None
