@@ -15,7 +15,7 @@ from docnmt_fairseq.translate.view import DocumentView
 
 if TYPE_CHECKING:
     from docnmt_fairseq.checkpoints import Ensemble
-    from docnmt_fairseq.corpus.text_codec import TextCodec
+    from docnmt_fairseq.corpus.pipeline import TextCodec
     from docnmt_fairseq.translate.translator import DocumentTranslator
 
 
@@ -179,7 +179,7 @@ def load_models(args: argparse.Namespace) -> "Tuple[Ensemble, TextCodec]":
     """
     import torch
 
-    from docnmt_fairseq.corpus.text_codec import TextCodec
+    from docnmt_fairseq.corpus.pipeline import TextCodec
     from docnmt_fairseq.translate.loading import load_viewing
 
     _check_max_tokens(args)

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from docnmt_fairseq.cli._options import add_fields, given
-from docnmt_fairseq.embedding.settings import Settings
+from docnmt_fairseq.embedding import Settings
 from docnmt_fairseq.errors import InputError
 
 HELP = "sentence vectors (CA-SEM, SIF, average); similar sentences as context"
@@ -87,7 +87,7 @@ def run(args: argparse.Namespace) -> None:
 def _fit(args: argparse.Namespace) -> None:
     from docnmt_fairseq.corpus.subwords import join_subwords
     from docnmt_fairseq.embedding.model import fit
-    from docnmt_fairseq.embedding.word_vectors import read_checkpoint_vectors, read_text_vectors
+    from docnmt_fairseq.embedding.words import read_checkpoint_vectors, read_text_vectors
 
     if (args.vectors is None) == (args.path is None) or (args.data is None) != (args.path is None):
         raise InputError("give --vectors, or --path with its --data")
@@ -110,7 +110,7 @@ def _transform(args: argparse.Namespace) -> None:
 
 
 def _similarity(args: argparse.Namespace) -> None:
-    from docnmt_fairseq.corpus.text_codec import TextCodec
+    from docnmt_fairseq.corpus.pipeline import TextCodec
     from docnmt_fairseq.corpus.tokenizers import tokenizer
     from docnmt_fairseq.embedding.model import SentenceEmbedding
     from docnmt_fairseq.evaluation.sentence_similarity import compare, read_pairs

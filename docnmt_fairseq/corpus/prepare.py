@@ -23,10 +23,11 @@ from docnmt_fairseq.corpus.data_bin import (
     DictionaryNumbering,
     Items,
     SentencePieceNumbering,
+    dictionary_from_model,
+    dictionary_from_text,
     write_data_bin,
 )
 from docnmt_fairseq.corpus.delimited import write_documents
-from docnmt_fairseq.corpus.dictionaries import dictionary_from_model, dictionary_from_text
 from docnmt_fairseq.corpus.edits import OPERATIONS, operations_line
 from docnmt_fairseq.corpus.files import atomic_files, read_lines
 from docnmt_fairseq.corpus.pipeline import (

@@ -15,10 +15,9 @@ import torch.nn.functional as F
 
 from docnmt_fairseq.boundaries import is_boundary
 from docnmt_fairseq.corpus.files import npy_on_disk, read_lines, refuse_streams
+from docnmt_fairseq.embedding import Settings
 from docnmt_fairseq.embedding.methods import METHODS, Average
-from docnmt_fairseq.embedding.settings import Settings
-from docnmt_fairseq.embedding.vocabulary import CHUNK, Vocabulary, Words
-from docnmt_fairseq.embedding.word_vectors import WordVectors
+from docnmt_fairseq.embedding.words import CHUNK, Vocabulary, Words, WordVectors
 from docnmt_fairseq.errors import InputError, first_line
 from docnmt_fairseq.files import PathLike, write_bytes
 

@@ -9,8 +9,7 @@ from typing import List, Optional, Sequence, Tuple
 import numpy as np
 
 from docnmt_fairseq.boundaries import paragraph_symbol
-from docnmt_fairseq.corpus.data_bin import read_language_tokens
-from docnmt_fairseq.corpus.dictionaries import dictionary_errors
+from docnmt_fairseq.corpus.data_bin import dictionary_errors, read_language_tokens
 from docnmt_fairseq.corpus.files import npy_on_disk
 from docnmt_fairseq.corpus.prepared import data_bin, languages_of
 from docnmt_fairseq.data.index import DocumentIndex, Lines, Marks
@@ -76,7 +75,7 @@ def fill(
     Returns:
         number of tokens that have a vector.
     """
-    words_of, known = embedding.vocabulary.of_tokens(symbols), 0
+    words_of, known = embedding.words.of_tokens(symbols), 0
     for start, end in pairwise(index.documents):
         items = index.items[start:end]
         sentences = [lines[int(item)].numpy() for item in items]

@@ -17,7 +17,7 @@ from torch import Tensor
 from docnmt_fairseq.boundaries import paragraph_symbol
 from docnmt_fairseq.checkpoints import Ensemble
 from docnmt_fairseq.corpus.delimited import read_documents
-from docnmt_fairseq.corpus.text_codec import TextCodec, token_ids
+from docnmt_fairseq.corpus.pipeline import TextCodec, token_ids
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.evaluation.forced_decoding import ForcedDecoder, ScoringRequest, Tokens, as_tokens, last_of
 from docnmt_fairseq.evaluation.text_batches import longest_sentences

@@ -4,13 +4,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, List, Mapping, Optional
 
-from docnmt_fairseq.corpus.bpe_codes import JOINER
 from docnmt_fairseq.corpus.delimited import map_sentences
 from docnmt_fairseq.corpus.edits import OPERATIONS, edited_line
 from docnmt_fairseq.corpus.files import read_lines
 from docnmt_fairseq.corpus.pipeline import SidePipeline
 from docnmt_fairseq.corpus.prepared import manifest_options
-from docnmt_fairseq.corpus.subwords import WITH_CODES, WORD_BEGINS, join_subwords
+from docnmt_fairseq.corpus.subwords import JOINER, WITH_CODES, WORD_BEGINS, join_subwords
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.evaluation.generate_log import restore_document_order
 

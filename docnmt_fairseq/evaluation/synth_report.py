@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Dict, Iterable, List, Mapping, Sequence, Tuple
 
 from docnmt_fairseq.corpus.files import read_lines
-from docnmt_fairseq.corpus.synth.cases import Case, read_cases
+from docnmt_fairseq.corpus.synth import Case, read_cases
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.evaluation.generate_log import restore_document_order
 from docnmt_fairseq.evaluation.scores import corpus_scores

@@ -20,7 +20,7 @@ from docnmt_fairseq.registry import Registry
 
 if TYPE_CHECKING:
     from docnmt_fairseq.checkpoints import Ensemble
-    from docnmt_fairseq.corpus.text_codec import TextCodec
+    from docnmt_fairseq.corpus.pipeline import TextCodec
 
 MARKER = "docnmt_export.json"  # identifies a folder as an export
 
@@ -166,8 +166,8 @@ def copy_text_models(data: Path, folder: Path) -> "TextCodec":
     Raises:
         InputError: a text model is missing; the targets are edit operations.
     """
+    from docnmt_fairseq.corpus.pipeline import TextCodec
     from docnmt_fairseq.corpus.prepared import MANIFEST
-    from docnmt_fairseq.corpus.text_codec import TextCodec
 
     codec = TextCodec.of_output(data)
     codec.load()  # checks the models

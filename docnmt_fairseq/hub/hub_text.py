@@ -12,7 +12,7 @@ from docnmt_fairseq.boundaries import PARAGRAPH
 from docnmt_fairseq.hub.vocabulary import BIAS, UNUSED_BIAS
 
 if TYPE_CHECKING:
-    from docnmt_fairseq.corpus.text_codec import TextCodec
+    from docnmt_fairseq.corpus.pipeline import TextCodec
     from docnmt_fairseq.hub.sentence_level import SentenceTransformer
 
 NLLB_CODE = re.compile("[a-z]{3}_[A-Z][a-z]{3}")  # language of NLLB-200

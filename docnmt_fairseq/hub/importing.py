@@ -15,12 +15,11 @@ from omegaconf import OmegaConf
 
 import docnmt_fairseq
 from docnmt_fairseq import __version__
-from docnmt_fairseq.corpus.bpe_codes import bpe_encoder
 from docnmt_fairseq.corpus.config import PrepareConfig
 from docnmt_fairseq.corpus.data_bin import DATA_BIN, write_language_tokens
 from docnmt_fairseq.corpus.pipeline import SidePipeline
 from docnmt_fairseq.corpus.prepared import CHECKPOINT, IMPORTED, MANIFEST
-from docnmt_fairseq.corpus.subwords import CODES, load_subword_model
+from docnmt_fairseq.corpus.subwords import CODES, bpe_encoder, load_subword_model
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.files import atomic_folder, copy_file, json_bytes, sha256
 from docnmt_fairseq.hub import families  # noqa: F401  (registers them)

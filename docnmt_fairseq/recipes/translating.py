@@ -76,7 +76,7 @@ def measure_cxmi(
     """Writes the report of ``docnmt cxmi --format json`` for a random sample of sentences, 0 for all."""
     import torch
 
-    from docnmt_fairseq.corpus.text_codec import TextCodec
+    from docnmt_fairseq.corpus.pipeline import TextCodec
     from docnmt_fairseq.evaluation.cxmi import measure, read_test_set
     from docnmt_fairseq.evaluation.cxmi_report import build_report
     from docnmt_fairseq.evaluation.forced_decoding import ForcedDecoder

@@ -11,8 +11,8 @@ from torch import Tensor
 from docnmt_fairseq.batch.layout import DocumentLayout
 from docnmt_fairseq.checkpoints import Ensemble
 from docnmt_fairseq.context.base import ContextMechanism
+from docnmt_fairseq.corpus.pipeline import TextCodec
 from docnmt_fairseq.corpus.subwords import WORD_BEGINS
-from docnmt_fairseq.corpus.text_codec import TextCodec
 from docnmt_fairseq.layers.capture import SENTENCES, TOKENS, Evidence, Relevance, Weights, capture
 from docnmt_fairseq.report.html import bar_chart, table
 from docnmt_fairseq.report.inspection import dataset_of_lines

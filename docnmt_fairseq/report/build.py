@@ -5,7 +5,7 @@ from typing import Dict, List, Tuple
 
 from docnmt_fairseq.checkpoints import Ensemble
 from docnmt_fairseq.corpus.files import read_lines
-from docnmt_fairseq.corpus.text_codec import TextCodec
+from docnmt_fairseq.corpus.pipeline import TextCodec
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.models.base import takes_layout
 from docnmt_fairseq.models.extra_sources import attended_names

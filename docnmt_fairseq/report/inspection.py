@@ -13,7 +13,7 @@ from docnmt_fairseq.batch.layout import DocumentLayout
 from docnmt_fairseq.batch.ragged import Ragged
 from docnmt_fairseq.checkpoints import Ensemble
 from docnmt_fairseq.context.selected.base import drawn_contexts
-from docnmt_fairseq.corpus.text_codec import token_ids
+from docnmt_fairseq.corpus.pipeline import token_ids
 from docnmt_fairseq.data.dataset import DocumentDataset
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.layers.capture import Capture, capture

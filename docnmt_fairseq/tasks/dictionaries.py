@@ -29,8 +29,7 @@ class LanguageDictionary(Dictionary):
         Raises:
             InputError: the file is damaged or lacks the language token of the data-bin.
         """
-        from docnmt_fairseq.corpus.data_bin import read_language_tokens
-        from docnmt_fairseq.corpus.dictionaries import dictionary_errors
+        from docnmt_fairseq.corpus.data_bin import dictionary_errors, read_language_tokens
 
         with dictionary_errors(path):
             dictionary: LanguageDictionary = cls.load(str(path))

@@ -10,8 +10,8 @@ from fairseq.tasks import FairseqTask
 from torch import Tensor
 
 from docnmt_fairseq.boundaries import DOCUMENT, PARAGRAPH
+from docnmt_fairseq.corpus.pipeline import TextCodec, token_ids
 from docnmt_fairseq.corpus.text import normalise
-from docnmt_fairseq.corpus.text_codec import TextCodec, token_ids
 from docnmt_fairseq.data.concatenation import Hypothesis
 from docnmt_fairseq.errors import InputError
 

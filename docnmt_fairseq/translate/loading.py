@@ -18,8 +18,8 @@ from docnmt_fairseq.checkpoints import (
     read_configuration,
 )
 from docnmt_fairseq.corpus.data_bin import DATA_BIN
+from docnmt_fairseq.corpus.pipeline import TextCodec
 from docnmt_fairseq.corpus.prepared import is_prepared, prepared_folder
-from docnmt_fairseq.corpus.text_codec import TextCodec
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.files import PathLike
 from docnmt_fairseq.layers.packed_linear import BF16, FLOAT32, PRECISIONS, available

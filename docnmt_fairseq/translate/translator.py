@@ -15,8 +15,8 @@ from fairseq.dataclass.configs import FairseqConfig
 from torch import Tensor
 
 from docnmt_fairseq.checkpoints import Ensemble
+from docnmt_fairseq.corpus.pipeline import TextCodec
 from docnmt_fairseq.corpus.prepared import MANIFEST
-from docnmt_fairseq.corpus.text_codec import TextCodec
 from docnmt_fairseq.data.concatenation import ConcatenationDataset, Hypothesis
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.files import PathLike

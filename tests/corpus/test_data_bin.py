@@ -15,11 +15,11 @@ from docnmt_fairseq.corpus.data_bin import (
     Items,
     ItemWriter,
     SentencePieceNumbering,
+    dictionary_from_model,
     read_language_tokens,
     write_language_tokens,
 )
 from docnmt_fairseq.corpus.delimited import map_sentences
-from docnmt_fairseq.corpus.dictionaries import dictionary_from_model
 from docnmt_fairseq.corpus.prepare import prepare
 from docnmt_fairseq.corpus.subwords import SubwordOptions, subword_encoder, train_subword_model
 from docnmt_fairseq.errors import InputError

@@ -11,11 +11,10 @@ from fairseq.data import Dictionary
 
 from docnmt_fairseq.corpus import pipeline
 from docnmt_fairseq.corpus.config import PrepareConfig
-from docnmt_fairseq.corpus.pipeline import parallel, process_file
+from docnmt_fairseq.corpus.pipeline import TextCodec, parallel, process_file, token_ids
 from docnmt_fairseq.corpus.prepare import prepare
 from docnmt_fairseq.corpus.prepared import data_bin as data_bin_of
 from docnmt_fairseq.corpus.prepared import languages_of, prepared_folder
-from docnmt_fairseq.corpus.text_codec import TextCodec, token_ids
 from docnmt_fairseq.corpus.tokenizers import truecaser
 from docnmt_fairseq.errors import InputError
 from tests.support.documents import write_lines

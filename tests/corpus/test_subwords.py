@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from subword_nmt.apply_bpe import BPE
 
-from docnmt_fairseq.corpus.bpe_codes import bpe_encoder
-from docnmt_fairseq.corpus.dictionaries import dictionary_from_model, dictionary_from_text
+from docnmt_fairseq.corpus.data_bin import dictionary_from_model, dictionary_from_text
 from docnmt_fairseq.corpus.subwords import (
     SubwordOptions,
+    bpe_encoder,
     decode_bytes,
     join_subwords,
     load_subword_model,

@@ -1,16 +1,12 @@
 """``docnmt synth``: files, options, interrupted runs."""
 
-import errno
 import json
-import os
-import signal
 from dataclasses import replace
 
 import pytest
 
 from docnmt_fairseq.cli import main
-from docnmt_fairseq.corpus.delimited import read_documents
-from docnmt_fairseq.corpus.synth import SynthOptions, read_cases, write_corpus, writer
+from docnmt_fairseq.corpus.synth import SynthOptions, read_cases, write_corpus
 from docnmt_fairseq.corpus.synth.documents import documents
 from docnmt_fairseq.errors import InputError
 
@@ -40,11 +36,6 @@ def test_lexicon_does_not_depend_on_the_documents(tmp_path, corpus):
     one, other = (json.loads((folder / "lexicon.json").read_text()) for folder in (tmp_path, corpus))
     del one["options"], other["options"]
     assert one == other
-
-
-def test_files_are_delimited_text(corpus):
-    found = list(read_documents([corpus / "test.src", corpus / "test.tgt"]))
-    assert len(found) == 3 and all(16 <= len(document) <= 20 and len(document.paragraphs) == 2 for document in found)
 
 
 @pytest.mark.parametrize(
@@ -96,13 +87,6 @@ def test_command_prints_a_summary_and_writes_all_files(tmp_path, capsys):
     }
 
 
-def test_train_split_that_lacks_a_word(tmp_path, capsys):
-    options = ["--train-documents", "1", "--test-documents", "5", "--ambiguous-words", "12"]
-    assert main(["synth", "--output", str(tmp_path), *options]) == 2
-    assert "--train-documents" in capsys.readouterr().err
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_damaged_table(tmp_path, corpus):
     table = tmp_path / "test.phenomena.tsv"
     header, row, *_ = (corpus / "test.phenomena.tsv").read_text().split("\n")
@@ -112,48 +96,8 @@ def test_damaged_table(tmp_path, corpus):
             read_cases(table)
 
 
-def test_output_that_cannot_be_written(tmp_path, capsys, monkeypatch):
-    (tmp_path / "file").write_text("x")
-    assert main(["synth", "--output", str(tmp_path / "file")]) == 2
-    assert "file is a file; give a folder" in capsys.readouterr().err
-
-    def full(*arguments):
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    monkeypatch.setattr(writer, "write_cases", full)
-    with pytest.raises(InputError, match="No space left"):
-        write_corpus(SMALL, tmp_path / "folder")
-    assert not list((tmp_path / "folder").iterdir())
-
-
-def killed(*arguments):
-    os.kill(os.getpid(), signal.SIGKILL)
-
-
-def write_until_killed(folder, stop):
-    """Writes a corpus in a process that calls ``stop`` first."""
-    child = os.fork()
-    if not child:
-        stop()
-        write_corpus(SMALL, folder)
-    os.waitpid(child, 0)
-
-
-def test_files_of_a_killed_process_are_removed(tmp_path, corpus):
-    write_until_killed(tmp_path, lambda: setattr(writer, "write_cases", killed))
-    assert list(tmp_path.iterdir())
-    write_corpus(SMALL, tmp_path)
-    contents = [{path.name: path.read_bytes() for path in folder.iterdir()} for folder in (tmp_path, corpus)]
-    assert contents[0] == contents[1]
-
-
 def test_lexicon_exists_only_in_complete_corpora(tmp_path):
     write_corpus(SMALL, tmp_path)
-    replaces, done = os.replace, []
-
-    def replace_one(source, target):
-        done.append(target)
-        replaces(source, target) if len(done) <= 1 else killed()
-
-    write_until_killed(tmp_path, lambda: setattr(os, "replace", replace_one))
+    with pytest.raises(InputError, match="--train-documents"):
+        write_corpus(replace(SMALL, train_documents=1, ambiguous_words=12), tmp_path)
     assert (tmp_path / "train.src").exists() and not (tmp_path / "lexicon.json").exists()

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
+from docnmt_fairseq.embedding import Settings
 from docnmt_fairseq.embedding.methods import METHODS, fit_context_vector
 from docnmt_fairseq.embedding.model import SentenceEmbedding, fit
-from docnmt_fairseq.embedding.settings import Settings
-from docnmt_fairseq.embedding.word_vectors import WordVectors
+from docnmt_fairseq.embedding.words import WordVectors
 from docnmt_fairseq.errors import InputError
 from tests.reference import embedding as reference
 from tests.support.documents import write_lines
@@ -85,7 +85,7 @@ def test_first_component_uses_a_sample_spread_over_the_corpus(tmp_path, monkeypa
     write_lines(tmp_path / "sample", ["a", "d", "a"])
     wanted = model(tmp_path / "sample", "sif", smoothing=1e9).learnt  # every word weighs 1
     monkeypatch.setattr("docnmt_fairseq.embedding.model.SAMPLE", 3)
-    monkeypatch.setattr("docnmt_fairseq.embedding.vocabulary.CHUNK", 2)
+    monkeypatch.setattr("docnmt_fairseq.embedding.words.CHUNK", 2)
     found = model(tmp_path / "corpus", "sif", smoothing=1e9).learnt
     assert abs(found @ wanted) == pytest.approx(1, abs=1e-6)
 

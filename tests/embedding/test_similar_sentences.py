@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 
 from docnmt_fairseq.corpus.data_bin import DictionaryNumbering, ItemWriter, write_language_tokens
 from docnmt_fairseq.data.selected_context import read_similar, similar_file, vectors_file, within_chunk
-from docnmt_fairseq.embedding import neighbours
+from docnmt_fairseq.embedding import Settings, neighbours
 from docnmt_fairseq.embedding.model import SentenceEmbedding
 from docnmt_fairseq.embedding.neighbours import write_neighbours
-from docnmt_fairseq.embedding.settings import Settings
 from docnmt_fairseq.errors import InputError
 from tests.reference import embedding as reference
 from tests.support import toy

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from docnmt_fairseq.embedding.vocabulary import Vocabulary
+from docnmt_fairseq.embedding.words import Vocabulary
 from tests.reference import embedding as reference
 from tests.support.documents import write_lines
 
@@ -36,7 +36,7 @@ def test_lowercase_and_subwords():
 
 
 def test_files_are_read_in_chunks(tmp_path, monkeypatch):
-    monkeypatch.setattr("docnmt_fairseq.embedding.vocabulary.CHUNK", 2)
+    monkeypatch.setattr("docnmt_fairseq.embedding.words.CHUNK", 2)
     write_lines(tmp_path / "a", ["x y", "", "<p>", "y", "z"])
     write_lines(tmp_path / "b", ["x", ""])
     chunks = list(Vocabulary(["x", "y"]).encode_files([tmp_path / "a", tmp_path / "b"]))

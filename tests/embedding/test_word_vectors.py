@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import torch
 
-from docnmt_fairseq.embedding.word_vectors import read_checkpoint_vectors, read_text_vectors
+from docnmt_fairseq.embedding.words import read_checkpoint_vectors, read_text_vectors
 from docnmt_fairseq.errors import InputError
 from tests.support import toy
 from tests.support.documents import write_lines

@@ -5,8 +5,8 @@ import json
 import pytest
 
 from docnmt_fairseq.checkpoints import load_ensemble
+from docnmt_fairseq.corpus.pipeline import TextCodec
 from docnmt_fairseq.corpus.synth import SynthOptions, read_cases, write_corpus
-from docnmt_fairseq.corpus.text_codec import TextCodec
 from docnmt_fairseq.evaluation.contrast import synth
 from docnmt_fairseq.evaluation.contrast.report import build_report
 from docnmt_fairseq.evaluation.contrast.scoring import answer

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from docnmt_fairseq.checkpoints import Ensemble
-from docnmt_fairseq.corpus.text_codec import TextCodec
+from docnmt_fairseq.corpus.pipeline import TextCodec
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.evaluation.contrast import voita
 from docnmt_fairseq.evaluation.contrast.items import ContrastItem, ItemDocument

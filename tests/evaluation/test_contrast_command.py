@@ -7,7 +7,7 @@ import pytest
 
 from docnmt_fairseq.checkpoints import load_ensemble
 from docnmt_fairseq.cli import main
-from docnmt_fairseq.corpus.text_codec import TextCodec
+from docnmt_fairseq.corpus.pipeline import TextCodec
 from docnmt_fairseq.evaluation.contrast.ctxpro import translate
 from docnmt_fairseq.evaluation.contrast.items import GenerationItem, ItemDocument
 from docnmt_fairseq.evaluation.contrast.scoring import warn_of_improbable_texts

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from docnmt_fairseq.corpus.synth import SynthOptions, write_corpus
-from docnmt_fairseq.corpus.synth.cases import read_cases
+from docnmt_fairseq.corpus.synth import SynthOptions, read_cases, write_corpus
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.evaluation.contrast import bawden, contrapro, ctxpro, synth, voita
 from docnmt_fairseq.report.scat import read_scat

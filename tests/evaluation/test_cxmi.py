@@ -11,7 +11,7 @@ import torch
 
 from docnmt_fairseq.checkpoints import Ensemble
 from docnmt_fairseq.cli import main
-from docnmt_fairseq.corpus.text_codec import TextCodec
+from docnmt_fairseq.corpus.pipeline import TextCodec
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.evaluation import cxmi
 from docnmt_fairseq.evaluation.cxmi import (

@@ -12,7 +12,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from docnmt_fairseq.checkpoints import load_ensemble
-from docnmt_fairseq.corpus.text_codec import TextCodec
+from docnmt_fairseq.corpus.pipeline import TextCodec
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.hub.formats.ctranslate2 import write_text_models
 from docnmt_fairseq.search.options import SearchOptions

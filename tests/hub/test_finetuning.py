@@ -13,7 +13,7 @@ import torch
 from docnmt_fairseq.checkpoints import load_ensemble
 from docnmt_fairseq.cli import main
 from docnmt_fairseq.context.base import CONTEXT_MECHANISMS, TARGET_MECHANISMS
-from docnmt_fairseq.corpus.text_codec import TextCodec, token_ids
+from docnmt_fairseq.corpus.pipeline import TextCodec, token_ids
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.search.options import SearchOptions
 from docnmt_fairseq.translate.translator import DocumentTranslator

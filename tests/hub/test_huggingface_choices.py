@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from docnmt_fairseq.corpus.text_codec import TextCodec
+from docnmt_fairseq.corpus.pipeline import TextCodec
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.hub.formats.huggingface import tokenizer_of
 from docnmt_fairseq.hub.hub_model import HubModel

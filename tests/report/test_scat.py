@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from docnmt_fairseq.checkpoints import Ensemble
-from docnmt_fairseq.corpus.text_codec import TextCodec
+from docnmt_fairseq.corpus.pipeline import TextCodec
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.layers.capture import Weights, capture
 from docnmt_fairseq.report.agreement import ON_SENTENCES, ON_WORDS, SELECTED, _tokens, measure, section

@@ -6,7 +6,7 @@ import shutil
 import torch
 from fairseq import checkpoint_utils
 
-from docnmt_fairseq.corpus.text_codec import TextCodec, token_ids
+from docnmt_fairseq.corpus.pipeline import TextCodec, token_ids
 from tests.support import toy
 from tests.support.preprocess import fairseq_preprocess
 from tests.support.pretrained import ENGLISH, GERMAN, train_sentencepiece

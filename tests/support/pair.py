@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from docnmt_fairseq.checkpoints import load_ensemble
-from docnmt_fairseq.corpus.text_codec import TextCodec, token_ids
+from docnmt_fairseq.corpus.pipeline import TextCodec, token_ids
 from docnmt_fairseq.search.options import SearchOptions
 from docnmt_fairseq.translate.translator import DocumentTranslator
 from tests.support.pretrained import ENGLISH, GERMAN

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from docnmt_fairseq.checkpoints import load_ensemble
-from docnmt_fairseq.corpus.text_codec import TextCodec
+from docnmt_fairseq.corpus.pipeline import TextCodec
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.evaluation.text_batches import batches_of
 from docnmt_fairseq.models.encoder_outputs import EncoderOutputs

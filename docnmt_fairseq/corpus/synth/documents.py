@@ -10,7 +10,6 @@ import random
 from dataclasses import dataclass
 from typing import Dict, Iterator, List, Mapping, Optional, Tuple
 
-from docnmt_fairseq.corpus.synth.cases import Case
 from docnmt_fairseq.corpus.synth.language import FORMALITIES, GENDERS, Lexicon, SynthOptions, build_lexicon
 
 
@@ -140,6 +139,23 @@ class Planner:
         return self._rng.choices(spots, [1 + 3 * count for count in rivals])[0] if spots else None
 
 
+@dataclass(frozen=True)
+class Case:
+    """One target word that its sentence does not determine.
+
+    ``id`` is the sample id of the sentence in fairseq, its line number from 0; ``position`` the position of the word in
+    the target sentence, from 0; ``distance`` the number of sentences back to the deciding one.
+    """
+
+    id: int
+    position: int
+    kind: str
+    distance: int
+    right: str
+    wrong: Tuple[str, ...]
+    source_word: str
+
+
 @dataclass
 class Sentence:
     """A sentence in both languages, and its undecidable word (``case.id`` is its position in the document)."""
@@ -192,8 +208,8 @@ class _Writer:
         return [self._rng.choice(by_gender[gender]) for gender in genders]
 
     def write(self) -> Document:
-        sentences = [self._sentence(place, slot) for place, slot in enumerate(self._plan.slots)]
-        return Document(sentences, self._plan.openings)
+        """Returns the document."""
+        return Document([self._sentence(*slot) for slot in enumerate(self._plan.slots)], self._plan.openings)
 
     def _sentence(self, place: int, slot: Slot) -> Sentence:
         lexicon = self._lexicon
@@ -232,13 +248,9 @@ class _Writer:
         return self._compose(word, [subjects[word]], None)
 
     def _compose(self, subject: str, translation: List[str], place: Optional[str]) -> Sentence:
-        verb, fillers = self._draw_rest(place)
-        places = [] if place is None else [place]
-        lexicon = self._lexicon
+        lexicon, places = self._lexicon, [] if place is None else [place]
+        words = self._rng.randint(*self._options.words_per_sentence) - 2 - len(places)
+        verb, fillers = self._rng.choice(list(lexicon.verbs)), self._rng.sample(list(lexicon.fillers), words)
         target = [*translation, *(lexicon.places[word] for word in places)]
         target += [*(lexicon.fillers[word] for word in fillers), lexicon.verbs[verb]]
         return Sentence([subject, verb, *places, *fillers], target)
-
-    def _draw_rest(self, place: Optional[str]) -> Tuple[str, List[str]]:
-        words = self._rng.randint(*self._options.words_per_sentence) - (2 if place is None else 3)
-        return self._rng.choice(list(self._lexicon.verbs)), self._rng.sample(list(self._lexicon.fillers), words)

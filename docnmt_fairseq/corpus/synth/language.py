@@ -3,7 +3,7 @@
 import itertools
 import random
 import re
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Dict, Iterator, List, Tuple
 
 from docnmt_fairseq.errors import refuse
@@ -84,7 +84,8 @@ FORMALITIES = ("formal", "informal")
 class Lexicon:
     """Source word → target word, and the tables that determine undecidable words.
 
-    Every word has one role, and no word belongs to both languages.
+    Every word has one role, and no word belongs to both languages. ``genders`` is by source noun, ``ambiguous`` by
+    source word, then topic.
     """
 
     nouns: Dict[str, str]
@@ -101,10 +102,6 @@ class Lexicon:
     greetings: Dict[str, Dict[str, str]]
     you: str
     you_forms: Dict[str, str]
-
-    def to_json(self) -> Dict[str, Any]:
-        """Returns the tables as plain dictionaries: ``genders`` by source noun, ``ambiguous`` by word, then topic."""
-        return asdict(self)
 
 
 def build_lexicon(options: SynthOptions) -> Lexicon:

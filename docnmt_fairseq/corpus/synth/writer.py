@@ -1,24 +1,40 @@
-"""Writes an artificial corpus: delimited text, tables of undecidable words, contrastive sets, ceilings, lexicon."""
+"""Writes an artificial corpus: delimited text, tables of undecidable words, contrastive sets, ceilings, lexicon.
+
+The ceiling is the best accuracy of a model that sees one sentence at a time. The sentence of an undecidable word is
+drawn independently of the right form, so that it only determines the source word. The best model without context
+answers every source word with its most frequent right form; its expected accuracy is the share of that form (Bayes
+accuracy). Shares are counted on the train split; the largest of several counted shares is on average slightly above the
+largest true share, so that the count is conservative.
+
+On a finite split any guesser may exceed its expected accuracy. The words of one document share their deciding
+sentences, so that their guesses are correlated, but documents are independent. ``upper_bound`` treats the words of a
+document as one draw, the worst case: the split is worth ``(Σ m)² / Σ m²`` independent draws for m words per document,
+and the bound is the accuracy that so many draws with the expected accuracy exceed with a probability below 0.1 %.
+"""
 
 import json
-import os
+import math
 import random
-import shutil
 from collections import Counter
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, Dict, List, Set
+from typing import Any, Dict, Iterable, List, Mapping, Sequence, Set, Tuple
 
 from docnmt_fairseq.boundaries import DOCUMENT, PARAGRAPH
-from docnmt_fairseq.corpus.synth.cases import Case, Counts, ceiling, count_forms, write_cases
-from docnmt_fairseq.corpus.synth.documents import Document, documents
+from docnmt_fairseq.corpus.files import read_lines
+from docnmt_fairseq.corpus.synth.documents import Case, Document, documents
 from docnmt_fairseq.corpus.synth.language import SynthOptions, build_lexicon
-from docnmt_fairseq.files import atomic_folder, folder_lock
+from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.files import folder_lock
 
 LEXICON = "lexicon.json"  # written last: if it exists, the corpus is complete
 SENTENCE_JOINT = " _eos "
 CONTRASTIVE_SENTENCES = 4  # minimum, as in the consistency sets of Voita et al.
+COLUMNS = ("line", "id", "position", "kind", "distance", "right", "wrong", "source_word")
+LUCK = 0.001  # probability of exceeding the upper bound of an accuracy
+
+Counts = Counter[Tuple[str, str, str]]  # of kind, source word, right form
 
 
 @dataclass
@@ -29,7 +45,7 @@ class SplitReport:
         documents, sentences: numbers of documents and sentences.
         tokens, types: number of tokens and distinct words of source and target.
         words: undecidable words by kind.
-        ceiling: best accuracy without context, see :func:`~docnmt_fairseq.corpus.synth.cases.ceiling`; not for train.
+        ceiling: best accuracy without context, see :func:`ceiling`; not for train.
     """
 
     documents: int = 0
@@ -43,25 +59,14 @@ class SplitReport:
 def write_corpus(options: SynthOptions, output: Path) -> Dict[str, SplitReport]:
     """Writes the corpus of ``options`` to the folder ``output`` and returns the content of each split.
 
-    Files appear in ``output`` only when all of them are complete, the lexicon last; those of an earlier corpus are
-    replaced.
-
     Raises:
-        InputError: the train split is too small to measure the ceiling on; the folder cannot be written, or another
-            process is writing to it.
+        InputError: the train split is too small to measure the ceiling on, or another process writes to the folder.
     """
-    complete = output / ".complete"
     with folder_lock(output):
-        try:
-            with atomic_folder(complete) as folder:
-                counts: Counts = Counter()
-                reports = {split: _write_split(options, split, folder, counts) for split in ("train", "valid", "test")}
-                _write_json(folder / LEXICON, {"options": asdict(options), **build_lexicon(options).to_json()})
-            (output / LEXICON).unlink(missing_ok=True)
-            for name in sorted(os.listdir(complete), key=lambda name: (name == LEXICON, name)):
-                os.replace(complete / name, output / name)
-        finally:
-            shutil.rmtree(complete, ignore_errors=True)
+        (output / LEXICON).unlink(missing_ok=True)
+        counts: Counts = Counter()
+        reports = {split: _write_split(options, split, output, counts) for split in ("train", "valid", "test")}
+        _write_json(output / LEXICON, {"options": asdict(options), **asdict(build_lexicon(options))})
     return reports
 
 
@@ -98,7 +103,7 @@ def _write_split(options: SynthOptions, split: str, folder: Path, counts: Counts
             report.documents += 1
             report.sentences += len(document.sentences)
             if split == "train":
-                count_forms(counts, of_document)
+                counts.update((case.kind, case.source_word, case.right) for case in of_document)
             else:
                 cases.append(of_document)
     if split != "train":
@@ -132,3 +137,84 @@ def _contrast(document: Document, place: int, case: Case, rng: random.Random) ->
 
 def _write_json(path: Path, content: Any) -> None:
     path.write_text(json.dumps(content, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+
+
+def write_cases(path: Path, cases: Iterable[Case]) -> None:
+    """Writes the table."""
+    with path.open("w", encoding="utf-8") as file:
+        print(*COLUMNS, sep="\t", file=file)
+        for case in cases:
+            wrong = " ".join(case.wrong)
+            row = (case.id + 1, case.id, case.position, case.kind, case.distance, case.right, wrong, case.source_word)
+            print(*row, sep="\t", file=file)
+
+
+def read_cases(path: Path) -> List[Case]:
+    """Reads a table written by :func:`write_cases`.
+
+    Raises:
+        InputError: it is missing or has no rows, or a row is malformed; names the line.
+    """
+    if not path.is_file():
+        raise InputError(f"{path}: no such file; write the corpus with docnmt synth")
+    header, *lines = [*read_lines(path, strip="\r\n")] or [""]
+    if header.split("\t") != list(COLUMNS):
+        raise InputError.at(path, 1, f"expected the tab-separated header {' '.join(COLUMNS)}")
+    if not lines:
+        raise InputError(f"{path}: contains no rows; write the corpus again with more documents")
+    cases = []
+    for number, line in enumerate(lines, start=2):
+        try:
+            _, index, position, kind, distance, right, wrong, word = line.split("\t")
+            cases.append(Case(int(index), int(position), kind, int(distance), right, tuple(wrong.split()), word))
+        except ValueError as error:
+            raise InputError.at(path, number, f"not a row of docnmt synth: {error}") from None
+    return cases
+
+
+def ceiling(counts: Counts, documents: Sequence[Sequence[Case]]) -> Dict[str, Any]:
+    """Returns the best accuracy without context on a split, by kind and overall.
+
+    Args:
+        counts: right forms of the train split.
+        documents: cases of each document of the split.
+
+    Returns:
+        ``{"kinds": {kind: figures}, "overall": figures, "source_words": {word: share}}`` where figures are
+        ``accuracy`` (expected at best), ``cases``, ``independent_draws`` and ``upper_bound``.
+
+    Raises:
+        InputError: the train split lacks a source word of the split, or the split has none.
+    """
+    if not any(documents):
+        raise InputError("--sentences-per-document: no document has room for an undecidable word; give larger numbers")
+    forms: Dict[Tuple[str, str], List[int]] = {}
+    for (kind, word, _), count in counts.items():
+        forms.setdefault((kind, word), []).append(count)
+    shares = {key: max(numbers) / sum(numbers) for key, numbers in forms.items()}
+    for case in (case for document in documents for case in document):
+        if (case.kind, case.source_word) not in shares:
+            message = f"--train-documents: too few to contain the {case.kind} word '{case.source_word}'; give more"
+            raise InputError(message)
+    kinds = sorted({kind for kind, _ in shares})
+    by_kind = {kind: [[case for case in document if case.kind == kind] for document in documents] for kind in kinds}
+    return {
+        "kinds": {kind: _figures(shares, cases) for kind, cases in by_kind.items() if any(cases)},
+        "overall": _figures(shares, documents),
+        "source_words": {word: share for (_, word), share in sorted(shares.items())},
+    }
+
+
+def _figures(shares: Mapping[Tuple[str, str], float], documents: Sequence[Sequence[Case]]) -> Dict[str, Any]:
+    from scipy.stats import binom
+
+    expected = [shares[case.kind, case.source_word] for document in documents for case in document]
+    accuracy = math.fsum(expected) / len(expected)
+    sizes = [len(document) for document in documents]
+    draws = max(1, sum(sizes) ** 2 // sum(size * size for size in sizes))
+    return {
+        "accuracy": accuracy,
+        "cases": len(expected),
+        "independent_draws": draws,
+        "upper_bound": float(binom.ppf(1 - LUCK, draws, accuracy)) / draws,
+    }

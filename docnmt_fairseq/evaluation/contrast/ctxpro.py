@@ -11,7 +11,7 @@ from fairseq.dataclass.configs import GenerationConfig
 
 from docnmt_fairseq.checkpoints import Ensemble
 from docnmt_fairseq.corpus.files import read_lines
-from docnmt_fairseq.corpus.text_codec import TextCodec
+from docnmt_fairseq.corpus.pipeline import TextCodec
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.evaluation.contrast.items import (
     Attribute,

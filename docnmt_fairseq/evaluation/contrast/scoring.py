@@ -9,7 +9,7 @@ import numpy as np
 
 from docnmt_fairseq.boundaries import is_boundary, levels_ended, paragraph_symbol
 from docnmt_fairseq.checkpoints import Ensemble
-from docnmt_fairseq.corpus.text_codec import TextCodec, token_ids
+from docnmt_fairseq.corpus.pipeline import TextCodec, token_ids
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.evaluation.contrast.items import ContrastItem, GenerationItem, ItemDocument
 from docnmt_fairseq.evaluation.forced_decoding import ForcedDecoder, ScoringRequest, Tokens, as_tokens, last_of

@@ -5,7 +5,7 @@ from typing import Dict, List
 
 from docnmt_fairseq.boundaries import levels_ended
 from docnmt_fairseq.corpus.files import read_lines
-from docnmt_fairseq.corpus.synth.cases import read_cases
+from docnmt_fairseq.corpus.synth import read_cases
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.evaluation.contrast.items import Attribute, ContrastItem, ItemDocument, checked, read_json
 

@@ -18,7 +18,7 @@ from omegaconf import OmegaConf
 from torch import Tensor
 
 import docnmt_fairseq
-from docnmt_fairseq.corpus.dictionaries import dictionary_errors
+from docnmt_fairseq.corpus.data_bin import dictionary_errors
 from docnmt_fairseq.corpus.files import read_lines
 from docnmt_fairseq.corpus.subwords import CODES, SENTENCEPIECE
 from docnmt_fairseq.errors import InputError, first_line

@@ -11,7 +11,7 @@ from docnmt_fairseq.hub.exporting import EXPORT_FORMATS, ExportFormat, copy_text
 
 if TYPE_CHECKING:
     from docnmt_fairseq.checkpoints import Ensemble
-    from docnmt_fairseq.corpus.text_codec import TextCodec
+    from docnmt_fairseq.corpus.pipeline import TextCodec
     from docnmt_fairseq.hub.sentence_level import SentenceTransformer
 
 ENGINE = "CTranslate2"
@@ -25,7 +25,7 @@ SEARCH = 'max_decoding_length=200, suppress_sequences=[["<pad>"]]'
 WITH_CODEC = """from pathlib import Path
 
 import ctranslate2
-from docnmt_fairseq.corpus.text_codec import TextCodec
+from docnmt_fairseq.corpus.pipeline import TextCodec
 
 text = TextCodec.of_output(Path("FOLDER/text"))
 translator = ctranslate2.Translator("FOLDER")

@@ -89,8 +89,8 @@ def tokenizer_of(text: "HubText") -> Optional[str]:
 
 def _write_text_files(data: Path, model: "HubModel", folder: Path) -> None:
     """Writes vocabularies, tokenizer and page."""
+    from docnmt_fairseq.corpus.pipeline import TextCodec
     from docnmt_fairseq.corpus.prepared import is_prepared
-    from docnmt_fairseq.corpus.text_codec import TextCodec
     from docnmt_fairseq.hub.families import marian, multilingual
     from docnmt_fairseq.hub.hub_text import HubText
 

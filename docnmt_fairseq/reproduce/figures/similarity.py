@@ -7,9 +7,9 @@ from typing import Dict, List
 import numpy as np
 
 from docnmt_fairseq.corpus.tokenizers import tokenizer
+from docnmt_fairseq.embedding import Settings
 from docnmt_fairseq.embedding.model import fit
-from docnmt_fairseq.embedding.settings import Settings
-from docnmt_fairseq.embedding.word_vectors import WordVectors, read_text_vectors
+from docnmt_fairseq.embedding.words import WordVectors, read_text_vectors
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.evaluation.sentence_similarity import JudgedPairs, correlation, read_pairs
 from docnmt_fairseq.files import write_bytes
