@@ -30,9 +30,8 @@ def run(args: argparse.Namespace) -> None:
     translation = read_translation(prepared_folder(args.data), args.split, args.log)
     with atomic_files(args.output) as (stream,):
         stream.writelines(f"{line}\n" for line in translation.text)
-    plain = corpus_scores(
-        translation.text, translation.reference_text, "zh" if translation.tokenizer == "jieba" else None
-    )
+    tokenizer = "zh" if translation.tokenizer == "jieba" else None
+    plain = corpus_scores(translation.text, translation.reference_text, tokenizer=tokenizer)
     tokens = tokenized_bleu(translation.tokens, translation.reference_tokens)
     print(args.output)
     print(f"BLEU {plain['bleu']:.2f} ({plain['bleu_signature']})")

@@ -1,4 +1,4 @@
-"""Scores of one delimited text against its reference.
+"""Scores of one delimited text against its references.
 
 All functions take lines of delimited text with boundaries on the same lines, ignore the boundaries, and raise
 :class:`InputError` for different numbers of lines.
@@ -29,17 +29,17 @@ class TextScore:
 
 
 def corpus_scores(
-    hypotheses: Sequence[str], reference: Sequence[str], tokenizer: Optional[str] = None
+    hypotheses: Sequence[str], *references: Sequence[str], tokenizer: Optional[str] = None
 ) -> Dict[str, Any]:
     """BLEU and chrF of plain text, the number of sentences, and sacreBLEU's signatures.
 
     Args:
         hypotheses: lines of the translation.
-        reference: lines of the reference.
+        references: lines of each reference.
         tokenizer: sacreBLEU's tokeniser for BLEU; the default does not suit languages without spaces.
     """
-    bleu = _score("bleu", BleuOptions(tokenize=tokenizer), hypotheses, reference)
-    chrf = _score("chrf", ChrfOptions(), hypotheses, reference)
+    bleu = _score("bleu", BleuOptions(tokenize=tokenizer), hypotheses, references)
+    chrf = _score("chrf", ChrfOptions(), hypotheses, references)
     return {
         "bleu": bleu.score,
         "chrf": chrf.score,
@@ -49,34 +49,38 @@ def corpus_scores(
     }
 
 
-def tokenized_bleu(hypotheses: Sequence[str], reference: Sequence[str]) -> TextScore:
-    """BLEU of tokenised text as by multi-bleu.perl, comparable for the same tokenisation of the reference only."""
-    return _score("bleu", TOKENISED, hypotheses, reference)
+def tokenized_bleu(hypotheses: Sequence[str], *references: Sequence[str]) -> TextScore:
+    """BLEU of tokenised text as by multi-bleu.perl, comparable for the same tokenisation of the references only."""
+    return _score("bleu", TOKENISED, hypotheses, references)
 
 
-def tokenized_sign_test(hypotheses: Sequence[str], baseline: Sequence[str], reference: Sequence[str]) -> float:
+def tokenized_sign_test(hypotheses: Sequence[str], baseline: Sequence[str], *references: Sequence[str]) -> float:
     """P-value of the sign test of Collins et al. (2005) with BLEU of tokenised text."""
-    metric = _metric("bleu", TOKENISED, reference)
-    return sign_p_value(metric, *(np.array(_statistics(metric, text, reference)) for text in (baseline, hypotheses)))
+    metric = _metric("bleu", TOKENISED, references)
+    rows = (np.array(_statistics(metric, text, references)) for text in (baseline, hypotheses))
+    return sign_p_value(metric, *rows)
 
 
 def human_targeted_error_rate(hypotheses: Sequence[str], reference: Sequence[str]) -> TextScore:
     """HTER of tokenised text with case, as in WMT's automatic post-editing tasks; the reference is a post-edit."""
-    return _score("hter", MetricOptions(), hypotheses, reference)
+    return _score("hter", MetricOptions(), hypotheses, [reference])
 
 
-def _score(name: str, options: MetricOptions, hypotheses: Sequence[str], reference: Sequence[str]) -> TextScore:
-    metric = _metric(name, options, reference)
-    score = metric.corpus_score(_statistics(metric, hypotheses, reference))
+def _score(
+    name: str, options: MetricOptions, hypotheses: Sequence[str], references: Sequence[Sequence[str]]
+) -> TextScore:
+    metric = _metric(name, options, references)
+    score = metric.corpus_score(_statistics(metric, hypotheses, references))
     return TextScore(score, metric.test_set.sentences, metric.signature())
 
 
-def _metric(name: str, options: MetricOptions, reference: Sequence[str]) -> Metric:
-    lines = [number for number, line in enumerate(reference, start=1) if not is_boundary(line)]
-    return METRICS[name](References((), [[[reference[number - 1] for number in lines]]], None, [lines]), options)
+def _metric(name: str, options: MetricOptions, references: Sequence[Sequence[str]]) -> Metric:
+    lines = [number for number, line in enumerate(references[0], start=1) if not is_boundary(line)]
+    streams = [[[reference[number - 1] for number in lines]] for reference in references]
+    return METRICS[name](References((), streams, None, [lines]), options)
 
 
-def _statistics(metric: Metric, hypotheses: Sequence[str], reference: Sequence[str]) -> List[List[float]]:
-    if len(hypotheses) != len(reference):
-        raise InputError(f"{len(hypotheses)} translated lines, but {len(reference)} lines in the reference")
+def _statistics(metric: Metric, hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> List[List[float]]:
+    if len(hypotheses) != len(references[0]):
+        raise InputError(f"{len(hypotheses)} translated lines, but {len(references[0])} lines in the reference")
     return metric.statistics([[hypotheses[number - 1] for number in metric.test_set.lines[0]]])

@@ -43,6 +43,19 @@ class Download:
 
 
 @dataclass
+class LeaveOut:
+    """Documents of a split that are left out.
+
+    Attributes:
+        listed: file with the name of one such document per line.
+        names: table with a row per document of the split, in order, whose last column is its name.
+    """
+
+    listed: str
+    names: str
+
+
+@dataclass
 class SplitConfig:
     """Split: a format of ``docnmt prepare`` and the files of each corpus as that format takes them.
 
@@ -50,12 +63,27 @@ class SplitConfig:
         balance_register: language whose register rules balance the training set, by repeating documents of the rarer
             register.
         documents: first document, from 0, and end (exclusive), if the files hold several splits.
+        leave_out: documents that are not in the split, although the files have them.
+        references: further references of a delimited test set, files with the same lines as its own.
     """
 
     format: str
     corpora: List[List[str]]
     balance_register: Optional[str] = None
     documents: Optional[List[int]] = None
+    leave_out: Optional[LeaveOut] = None
+    references: List[str] = field(default_factory=list)
+
+    @property
+    def selected(self) -> bool:
+        """Whether the split differs from the documents of its files."""
+        return bool(self.balance_register or self.documents or self.leave_out)
+
+    @property
+    def files(self) -> List[str]:
+        """Names of all files of the split."""
+        lists = [] if self.leave_out is None else [self.leave_out.listed, self.leave_out.names]
+        return [*(file for corpus in self.corpora for file in corpus), *lists, *self.references]
 
 
 @dataclass
@@ -214,9 +242,13 @@ class DatasetConfig:
     @property
     def files(self) -> List[str]:
         """Names of all files that splits and metrics are read from."""
-        of_splits = [file for split in self.splits.values() for corpus in split.corpora for file in corpus]
+        of_splits = [file for split in self.splits.values() for file in split.files]
         of_features = [file for by_split in self.features.values() for file in by_split.values()]
         return [*of_splits, *self.scores.files, *of_features]
+
+    def references(self, test_set: str) -> List[str]:
+        """Names of the files with further references of a test set."""
+        return self.splits[test_set].references if test_set in self.splits else []
 
     @property
     def split_names(self) -> List[str]:
@@ -291,6 +323,10 @@ def _problems(dataset: DatasetConfig) -> Iterator[str]:
     for name, split in dataset.splits.items():
         if split.balance_register and (name != "train" or dataset.hold_out):
             yield f"splits: {name}: balance_register: only for train, and not with hold_out"
+        if split.references and (
+            split.format != "delimited" or len(split.corpora) > 1 or name not in dataset.test_sets
+        ):
+            yield f"splits: {name}: references: only for test sets of one delimited corpus"
     if own := RECIPE_OPTIONS & {*dataset.prepare}:
         yield f"prepare: {', '.join(sorted(own))}: set by the recipe; leave it out"
         return

@@ -6,8 +6,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
+from docnmt_fairseq.corpus.delimited import map_sentences
 from docnmt_fairseq.corpus.files import read_lines
-from docnmt_fairseq.corpus.pipeline import SidePipeline
+from docnmt_fairseq.corpus.pipeline import TOKENIZED, TRUECASED, SidePipeline
+from docnmt_fairseq.corpus.prepared import manifest_options
 from docnmt_fairseq.corpus.step_cache import StepCache
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.evaluation.metrics import METRICS
@@ -22,6 +24,7 @@ from docnmt_fairseq.recipes import translating
 from docnmt_fairseq.recipes.dataset import NO_CONTEXT, SHUFFLED, TEST, DatasetConfig, ExtraMetrics
 from docnmt_fairseq.recipes.models import Model
 from docnmt_fairseq.recipes.processes import Machine
+from docnmt_fairseq.recipes.splits import further_references
 from docnmt_fairseq.recipes.training import BEST, RECORD
 from docnmt_fairseq.translate.view import DOCUMENT_TASK, DocumentView
 
@@ -117,7 +120,7 @@ class Results:
     def references(self, test_set: str) -> References:
         """Returns the prepared test set."""
         source, target = self._texts(test_set)
-        return read_references([target], source)
+        return read_references([target, *further_references(self.dataset, self.data, test_set)], source)
 
     def translate(self, folder: Path, chosen: Model, tokens: int) -> None:
         """Translates and scores the test sets: ``generate.log``, ``test.txt``, ``scores.json``.
@@ -138,7 +141,13 @@ class Results:
             def scores(files: ResultFiles = files, split: str = split, log: Path = log) -> Scores:
                 translation = read_translation(self.data, split, log)
                 write_bytes(files.text, "".join(f"{line}\n" for line in translation.text).encode())
-                return translation_scores(translation, post_editing=self.dataset.post_edits_of is not None)
+                further = further_references(self.dataset, self.data, files.test_set)
+                return translation_scores(
+                    translation,
+                    post_editing=self.dataset.post_edits_of is not None,
+                    further_tokens=reference_tokens(self.data, further),
+                    further_text=[list(read_lines(path)) for path in further],
+                )
 
             self._score(files, {"log": sha256(log)}, [files.text], scores)
 
@@ -176,7 +185,7 @@ class Results:
                 outcome = bleu_significance(references, before, after, self.target.tokenizer)
                 write_json(output, {"baseline": baseline.name, **outcome}, indent=1)
 
-            inputs = {"texts": [sha256(text) for text in texts], "reference": sha256(references.files[0])}
+            inputs = {"texts": [sha256(text) for text in texts], "reference": [sha256(one) for one in references.files]}
             self.steps.run(files.step("significance"), inputs, [output], compare)
 
     def probe(self, folder: Path, chosen: Model, tokens: int) -> None:
@@ -186,7 +195,8 @@ class Results:
         """
         usual, wanted, best, cpu = self._view(chosen), self.dataset.probes, folder / BEST, self.machine.cpu
         for test_set in self.dataset.test_sets:
-            several, (source, reference) = self.references(test_set).documents > 1, self._texts(test_set)
+            references, (source, reference) = self.references(test_set), self._texts(test_set)
+            several = references.documents > 1
             for context in wanted.contexts:
                 if context == SHUFFLED and not several:
                     continue
@@ -196,7 +206,8 @@ class Results:
                     translating.translate_with_context, self.data, source, best, files.text, context, tokens, cpu, view
                 )
                 self.steps.run(files.step("translate"), inputs, [files.text], action)
-                self._score(files, {"text": sha256(files.text)}, [], partial(self._text_scores, files.text, reference))
+                scores = partial(self._text_scores, files.text, references.files)
+                self._score(files, {"text": sha256(files.text)}, [], scores)
             if several and wanted.cxmi_sentences is not None:
                 files, sentences = ResultFiles(folder, test_set), wanted.cxmi_sentences
                 output, hashes = files.named("cxmi.json"), [sha256(text) for text in (source, reference)]
@@ -206,8 +217,9 @@ class Results:
                 )
                 self.steps.run(files.step("cxmi"), inputs, [output], action)
 
-    def _text_scores(self, text: Path, reference: Path) -> Scores:
-        return text_scores(list(read_lines(text)), list(read_lines(reference)), self.target.tokenizer)
+    def _text_scores(self, text: Path, references: Sequence[Path]) -> Scores:
+        translation, *of_references = (list(read_lines(path)) for path in (text, *references))
+        return text_scores(translation, of_references, self.target.tokenizer)
 
     def _texts(self, test_set: str) -> Tuple[Path, Path]:
         """Source and target of a prepared test set."""
@@ -232,16 +244,22 @@ class Results:
 # --- Scores ---
 
 
-def translation_scores(translation: Translation, post_editing: bool) -> Scores:
+def translation_scores(
+    translation: Translation,
+    post_editing: bool,
+    further_tokens: Sequence[List[str]] = (),
+    further_text: Sequence[List[str]] = (),
+) -> Scores:
     """Returns the scores that every recipe has.
 
     Args:
         translation: translation and reference.
         post_editing: the reference is a post-edit; adds HTER.
+        further_tokens, further_text: further references.
     """
-    tokens = tokenized_bleu(translation.tokens, translation.reference_tokens)
+    tokens = tokenized_bleu(translation.tokens, translation.reference_tokens, *further_tokens)
     scores: Scores = {
-        **text_scores(translation.text, translation.reference_text, translation.tokenizer),
+        **text_scores(translation.text, [translation.reference_text, *further_text], translation.tokenizer),
         "bleu_tokens": tokens.score,
         "bleu_tokens_signature": tokens.signature,
     }
@@ -256,9 +274,16 @@ def unedited_scores(data: Path, split: str, side: str) -> Scores:
     return translation_scores(read_text_as_translation(data, split, side), post_editing=True)
 
 
-def text_scores(text: Sequence[str], reference: Sequence[str], tokenizer: str) -> Scores:
+def reference_tokens(data: Path, references: Sequence[Path]) -> List[List[str]]:
+    """Returns the lines of further references of prepared data, tokenised and truecased as in the training."""
+    pipeline = SidePipeline.from_options(manifest_options(data, "data"), 1)
+    encode = pipeline.encoder(data / "models", stages=(TOKENIZED, TRUECASED))
+    return [map_sentences(list(read_lines(path)), encode) for path in references]
+
+
+def text_scores(text: Sequence[str], references: Sequence[Sequence[str]], tokenizer: str) -> Scores:
     """Returns BLEU and chrF of lines of plain text; ``tokenizer`` is that of ``docnmt prepare``."""
-    return corpus_scores(text, reference, _bleu_tokenizer(tokenizer))
+    return corpus_scores(text, *references, tokenizer=_bleu_tokenizer(tokenizer))
 
 
 def _bleu_tokenizer(tokenizer: str) -> Optional[str]:

@@ -5,11 +5,12 @@ import random
 from collections import Counter
 from itertools import chain, islice
 from pathlib import Path
-from typing import Callable, Dict, Iterable, Iterator, List, Optional, Sequence
+from typing import Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence
 
 from docnmt_fairseq.corpus import readers
 from docnmt_fairseq.corpus.delimited import write_documents
 from docnmt_fairseq.corpus.document import Document
+from docnmt_fairseq.corpus.files import read_lines
 from docnmt_fairseq.corpus.text import TextCounts, normalise_documents
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.evaluation.register_rules import RULES, RegisterRule
@@ -20,22 +21,46 @@ Documents = Callable[[], Iterable[Document]]  # reads a split from its beginning
 logger = logging.getLogger(__name__)
 
 
-def native_documents(
-    name: str, split: SplitConfig, paths: Sequence[Sequence[Path]], reading: readers.Reading
-) -> Documents:
-    """Returns a function that reads a split: normalised documents without pairs that have an empty side."""
+def native_documents(name: str, split: SplitConfig, paths: Mapping[str, Path], reading: readers.Reading) -> Documents:
+    """Returns a function that reads a split: normalised documents without pairs that have an empty side.
+
+    Args:
+        name: name of the split.
+        split: its files and which of their documents it has.
+        paths: files by name.
+        reading: settings of readers.
+    """
     first, end = split.documents or (0, None)
 
     def read() -> Iterator[Document]:
-        corpora = (readers.read(split.format, corpus, reading) for corpus in paths)
+        corpora = (readers.read(split.format, [paths[file] for file in corpus], reading) for corpus in split.corpora)
+        documents: Iterable[Document] = chain.from_iterable(corpora)
+        if split.leave_out is not None:
+            documents = _without(documents, paths[split.leave_out.listed], paths[split.leave_out.names])
         left = 0 if end is None else end - first
-        for document in islice(normalise_documents(chain.from_iterable(corpora), "drop", TextCounts()), first, end):
+        for document in islice(normalise_documents(documents, "drop", TextCounts()), first, end):
             left -= 1
             yield document
         if left > 0:
             raise InputError(f"splits: {name}: documents: [{first}, {end}]: the files hold fewer documents")
 
     return read
+
+
+def _without(documents: Iterable[Document], listed: Path, names: Path) -> Iterator[Document]:
+    """Yields the documents whose names are not listed; see :class:`~docnmt_fairseq.recipes.dataset.LeaveOut`."""
+    unwanted = {line for line in read_lines(listed) if line}
+    of_document = [row.rpartition("\t")[2] for row in read_lines(names)]
+    if unknown := unwanted - {*of_document}:
+        raise InputError(f"{listed}: {min(unknown)}: no such document in {names}")
+    number = -1
+    for number, document in enumerate(documents):
+        if number >= len(of_document):
+            break
+        if of_document[number] not in unwanted:
+            yield document
+    if number + 1 != len(of_document):
+        raise InputError(f"{names}: {len(of_document):,} rows for another number of documents; give one row for each")
 
 
 # --- Held-out splits ---

@@ -46,7 +46,7 @@ def prepare_splits(
     splits, data, test_sets = _native(dataset, paths), steps.folder / "data", dataset.test_sets
     settings = dict(dataset.prepare, on_empty="drop", edits_of=None if words else dataset.post_edits_of)
     formats = {splits[name][0] for name in test_sets if name in splits}
-    selected = any(split.balance_register or split.documents for split in dataset.splits.values())
+    selected = any(split.selected for split in dataset.splits.values())
     if dataset.hold_out or selected or smoke or len(formats) > 1:  # docnmt prepare reads one test format
         splits = _selected(dataset, steps, paths, smoke)
         settings = {name: value for name, value in settings.items() if name not in all_options()}
@@ -67,7 +67,17 @@ def prepare_splits(
     for test_set, name in test_sets.items():
         prepared = data / "text" / f"{name}.{dataset.source_lang}"
         _check_lines(dataset, test_set, paths, prepared, cut=smoke)
+        lines = len(list(read_lines(prepared))) if smoke else None
+        for file, path in zip(dataset.references(test_set), further_references(dataset, data, test_set)):
+            reference = [normalise(line) for line in islice(read_lines(paths[file]), lines)]
+            write_bytes(path, "".join(f"{line}\n" for line in reference).encode())
     return manifest
+
+
+def further_references(dataset: DatasetConfig, data: Path, test_set: str) -> List[Path]:
+    """Returns the files of the prepared data with the further references of a test set: ``text/test.en.1``, …."""
+    first = data / "text" / f"{dataset.test_sets[test_set]}.{dataset.target_lang}"
+    return [Path(f"{first}.{number}") for number, _ in enumerate(dataset.references(test_set), start=1)]
 
 
 def _native(dataset: DatasetConfig, paths: Dict[str, Path]) -> Dict[str, Inputs]:
@@ -85,11 +95,10 @@ def _selected(dataset: DatasetConfig, steps: StepCache, paths: Dict[str, Path], 
     folder, sides = steps.folder / "selected", list(config.pipelines)
     files = {name: [folder / f"{name}.{side}" for side in sides] for name in dataset.split_names}
     for name, split in dataset.splits.items():
-        native = [[paths[file] for file in corpus] for corpus in split.corpora]
-        hashes = [sha256(path) for corpus in native for path in corpus]
+        hashes = [sha256(paths[file]) for file in split.files]
         inputs: Dict[str, Any] = {"files": hashes, "smoke": smoke, "split": asdict(split)}
         inputs["options"] = asdict(config.reading)
-        documents = native_documents(name, split, native, config.reading)
+        documents = native_documents(name, split, paths, config.reading)
         if name == "train" and (cut := dataset.hold_out):
             cut = replace(cut, sentences=SMOKE_HELD_OUT) if smoke else cut
             written = {split: files[split] for split in ("train", *cut.splits)}
@@ -127,14 +136,15 @@ def _check_lines(dataset: DatasetConfig, test_set: str, paths: Dict[str, Path], 
 
     For other formats, line numbers are those of the prepared text.
     """
-    files, split = dataset.scores.line_files(test_set), dataset.splits.get(test_set)
+    split, files = dataset.splits.get(test_set), [*dataset.scores.line_files(test_set).values()]
+    files += dataset.references(test_set)
     if not files or split is None or split.format != "delimited" or len(split.corpora) > 1:
         return
     native = paths[split.corpora[0][0]]
     line = first_difference(native, prepared, cut)
     if line is not None:
         message = (
-            f"differs from line {line} of the prepared text {prepared}, so that {', '.join(files.values())} refers "
+            f"differs from line {line} of the prepared text {prepared}, so that {', '.join(files)} refers "
             "to other lines; remove repeated empty lines and sentences without visible characters"
         )
         raise InputError.at(native, line, message)

@@ -1,5 +1,6 @@
 """Synthetic delimited text in the place of the files of a data set, for smoke runs without a network."""
 
+import gzip
 import random
 from dataclasses import replace
 from pathlib import Path
@@ -9,6 +10,7 @@ import numpy as np
 
 from docnmt_fairseq.corpus.readers import all_options
 from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.evaluation.metrics.pronouns import FORMS
 from docnmt_fairseq.recipes.dataset import DatasetConfig, SplitConfig
 
 DOCUMENTS = {"train": 30, "valid": 3}  # of a split
@@ -25,7 +27,7 @@ Pairs = List[Tuple[str, str]]  # sentence pairs of a document
 def as_delimited(dataset: DatasetConfig) -> DatasetConfig:
     """Returns a data set with the same splits as delimited text, one corpus each, and without downloads."""
     splits = {
-        name: SplitConfig("delimited", [_files(dataset, name, split)], split.balance_register)
+        name: replace(split, format="delimited", corpora=[_files(dataset, name, split)], documents=None)
         for name, split in dataset.splits.items()
     }
     prepare = {name: value for name, value in dataset.prepare.items() if name not in all_options()}
@@ -86,14 +88,24 @@ def write_raw(dataset: DatasetConfig, folder: Path) -> None:
         sides.append([[_with_error(sentence, rng) for sentence in document] for document in sides[1]])
         texts = ["".join("".join(f"{one}\n" for one in document) + "\n" for document in side) for side in sides]
         for file, text in zip(config.corpora[0], texts):
-            (folder / file).write_text(text, encoding="utf-8")
+            _write(folder / file, text)
+        for file in config.references:
+            _write(folder / file, texts[2])
+        if config.leave_out is not None:
+            _write(folder / config.leave_out.names, "".join(f"0\t{one}\n" for one in range(len(corpus))))
+            _write(folder / config.leave_out.listed, "3\n")
         for option, file in dataset.scores.line_files(split).items():
-            if option != "register_labels":
+            if option not in LABELS:
                 raise InputError(f"--smoke: no synthetic data for scores: {option}; give --raw FOLDER")
-            (folder / file).write_text(_register_labels(texts[1].splitlines()), encoding="utf-8")
+            _write(folder / file, LABELS[option](texts[1].splitlines()))
         for by_split in dataset.features.values():
             shape = (sum(map(len, corpus)), 2, 5)  # two rows per sentence
             np.save(folder / by_split[split], np.random.default_rng(number).standard_normal(shape, dtype=np.float32))
+
+
+def _write(path: Path, text: str) -> None:
+    content = text.encode()
+    path.write_bytes(gzip.compress(content, mtime=0) if path.suffix == ".gz" else content)
 
 
 def _with_error(sentence: str, rng: random.Random) -> str:
@@ -109,3 +121,11 @@ def _register_labels(lines: List[str]) -> str:
     last = [line.rstrip(".").split(" ")[-1] for line in lines]
     persons = [person for several in SECOND_PERSONS.values() for person in several]
     return "".join(f"{number}\t{word}\n" for number, word in enumerate(last) if word in persons)
+
+
+def _pronoun_marks(lines: List[str]) -> str:
+    """A mark for every sentence, all pronouns in turn; the text has none of them."""
+    return "".join(f"{number}\t{list(FORMS)[number % len(FORMS)]}\n" for number, line in enumerate(lines) if line)
+
+
+LABELS = {"register_labels": _register_labels, "marks": _pronoun_marks}  # by option of a metric

@@ -82,7 +82,7 @@ def scores_table(
     for test_set, models in scores.items():
         lines += [f"## {test_set}", ""] if len(scores) > 1 else []
         figures = published if test_set == TEST else Published("")
-        lines += _section(dataset, models, figures, baseline, CHANGED if changes else "")
+        lines += _section(dataset, test_set, models, figures, baseline, CHANGED if changes else "")
     if published.source:
         lines += [f"Published: {published.source}.", ""]
         if changes:
@@ -97,7 +97,12 @@ def _other_size(published: Published, split: str, count: int) -> str:
 
 
 def _section(
-    dataset: DatasetConfig, scores: Mapping[str, Seeds], published: Published, baseline: Optional[str], mark: str
+    dataset: DatasetConfig,
+    test_set: str,
+    scores: Mapping[str, Seeds],
+    published: Published,
+    baseline: Optional[str],
+    mark: str,
 ) -> List[str]:
     """Table and notes of a test set; ``mark`` follows published figures of changed models."""
     runs = [run for seeds in scores.values() for run in seeds.values()]
@@ -119,7 +124,9 @@ def _section(
         empty = [NOTHING] * (len(header) - 1 - len(figures))
         rows.append([model, *empty, *(f"{values[model]:.2f}" if model in values else NOTHING for _, values in figures)])
     lines = [markdown([header, *rows]), ""]
-    lines += [f"{runs[0]['sentences']:,} test sentences; several seeds: mean ± standard deviation. Signatures: "
+    further = len(dataset.references(test_set))
+    sentences = f"{runs[0]['sentences']:,} test sentences{f' with {1 + further} references' if further else ''}"
+    lines += [f"{sentences}; several seeds: mean ± standard deviation. Signatures: "
               f"{'; '.join(f'`{signature}`' for signature in _signatures(runs))}.", ""]  # fmt: skip
     if tests:
         samples = f"{tests[0]['samples']:,} resamples of {tests[0]['documents']:,} whole documents"

@@ -20,12 +20,14 @@ from tests.support.recipes import HANDBOOKS, SMALL, changed, fake_training, raw,
 
 ROOT = Path(__file__).parents[2]
 POST_EDITING = named_recipes()["ape"]
-MODELS = {  # representative recipes: task_options, edits, features, separate vocabularies of jieba and Moses, hold_out
+MODELS = {  # representative: task_options, edits, features, jieba and Moses, hold_out, further references, marks
     "en_de_manuals": ["conditional", "concatenation-2to2"],
     "ape": ["mt-hierarchical", "mt-rnn-flat-shared-sentinel"],
     "multi30k": ["caption-rnn", "image-rnn-concatenation"],
     "ted_zh_en": ["conditional"],
     "opensubtitles_es_en": ["memory-paper"],
+    "tvsub_zh_en_unseen": ["han-both"],
+    "kyoto_ja_en": ["concatenation-2to2"],
 }
 
 

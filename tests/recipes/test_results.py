@@ -69,6 +69,28 @@ def test_every_test_set_is_translated_and_scored(tmp_path, monkeypatch):
     assert not (folders / "sentence-1" / "significance.json").exists()
 
 
+def test_further_references_count_in_every_score_and_test(tmp_path, monkeypatch):
+    fake_training(monkeypatch, polite)
+    fake_probes(monkeypatch, of_context)
+    dataset = read_dataset_config(HANDBOOKS)
+    dataset.splits["unseen"].references = ["unseen.de1"]
+    files = raw(dataset, tmp_path / "raw")
+    lines = list(read_lines(files / "unseen.de"))
+    (files / "unseen.de1").write_text("".join(f"{line.replace(DU, SIE)}\n" for line in lines), encoding="utf-8")
+    first, second = small_recipe(dataset, tmp_path / "out", raw=files).run().split("## unseen")
+    folder = tmp_path / "out" / "models" / "sentence-1"
+    scores = loaded(folder / "scores.unseen.json")
+    assert [scores[name] for name in ("bleu", "bleu_tokens", "chrf")] == pytest.approx([100] * 3)
+    assert "nrefs:2" in scores["bleu_signature"] and "nrefs:2" in scores["bleu_tokens_signature"]
+    assert loaded(folder / "scores.json")["bleu"] < 100 and "with 2 references" in second.replace(first, "")
+    of_model = tmp_path / "out" / "models" / "conditional-1"
+    assert "nrefs:2" in loaded(of_model / "significance.unseen.json")["signature"]
+    assert "nrefs:2" in loaded(of_model / "scores.unseen.none.json")["bleu_signature"]
+    (files / "unseen.de1").write_text("".join(f"{line}\n" for line in lines[:3]), encoding="utf-8")
+    with pytest.raises(InputError, match=r"test1\.de\.1"):
+        small_recipe(dataset, tmp_path / "other", raw=files).run()
+
+
 def test_nothing_is_compared_without_the_start_or_its_model(tmp_path, monkeypatch):
     fake_training(monkeypatch, polite)
     dataset = changed(tmp_path, (f"  start:{START}", ""))

@@ -8,7 +8,7 @@ import pytest
 
 from docnmt_fairseq.corpus.files import read_lines
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.recipes.dataset import ExtraMetrics, HoldOut, named_recipes, read_dataset_config
+from docnmt_fairseq.recipes.dataset import ExtraMetrics, HoldOut, LeaveOut, named_recipes, read_dataset_config
 from docnmt_fairseq.recipes.splits import first_difference, place_features
 from tests.support.pages import ROOT
 from tests.support.recipes import HANDBOOKS, SMALL, changed, fake_training, raw, small_recipe
@@ -64,6 +64,23 @@ def test_splits_are_read_again_when_their_settings_change(tmp_path):
     del dataset.prepare["one_document_a_line"]
     dataset.splits["valid"] = replace(dataset.splits["valid"], format="wmt-ape")  # each sentence is a document
     assert documents() == [sentences[0], 2]
+
+
+def test_listed_documents_are_left_out(tmp_path):
+    dataset = replace(read_dataset_config(SMALL), prepare={"subwords": "none"})
+    files = raw(dataset, tmp_path / "raw")
+    whole = "\n".join(read_lines(files / "train.en")).strip("\n").split("\n\n")
+    dataset.splits["train"].leave_out = LeaveOut("listed", "names")
+    (files / "names").write_text("".join(f"{number}\t1\td{number}\n" for number in range(len(whole))))
+    (files / "listed").write_text("d2\nd0\n")
+    assert counts_of(dataset, tmp_path / "out", raw=files)["train"]["documents"] == len(whole) - 2
+    text = (tmp_path / "out" / "data" / "text" / "train.en").read_text(encoding="utf-8").strip("\n")
+    assert text.split("\n\n") == [whole[1], *whole[3:]]
+    for name, content, key in (("listed", "d99\n", "listed: d99"), ("names", "d2\nd0\n", "names: 2 rows")):
+        (files / name).write_text(content)
+        with pytest.raises(InputError, match=key):
+            counts_of(dataset, tmp_path / "out", raw=files)
+        (files / "listed").write_text("d2\nd0\n")
 
 
 def test_training_set_is_balanced_again_when_its_settings_change(tmp_path):

@@ -15,7 +15,8 @@ from docnmt_fairseq.recipes.dataset import TEST, DatasetConfig, read_dataset_con
 from docnmt_fairseq.recipes.models import Model, model
 from docnmt_fairseq.recipes.processes import last_value
 from docnmt_fairseq.recipes.recipe import Recipe
-from docnmt_fairseq.recipes.results import ResultFiles, Scores
+from docnmt_fairseq.recipes.results import ResultFiles, Scores, reference_tokens
+from docnmt_fairseq.recipes.splits import further_references
 from docnmt_fairseq.reproduce.base import FIGURES, Cell, Figures, recipe_options
 
 BLEU = "bleu_tokens"  # over tokens, as multi-bleu.perl computes it
@@ -73,7 +74,9 @@ class ScoresOfModels(Figures):
 
     def _p_value(self, cell: Cell, baseline: Cell, seed: int) -> float:
         one, other = self._translation(cell, seed), self._translation(baseline, seed)
-        return tokenized_sign_test(one.tokens, other.tokens, one.reference_tokens)
+        data = self.request.output / cell.settings["recipe"] / "data"
+        further = further_references(_dataset(cell.settings["recipe"]), data, TEST)
+        return tokenized_sign_test(one.tokens, other.tokens, one.reference_tokens, *reference_tokens(data, further))
 
     def _translation(self, cell: Cell, seed: int) -> Translation:
         recipe = cell.settings["recipe"]
