@@ -22,9 +22,13 @@ _TASK = "document_translation"
 _MEMORY_3 = ["--context-sentences", "3", "--memory-combination", "parallel"]
 _HAN_TARGET = ["--target-context-attention", "han"]
 _TARGET_CONTEXT = [*_HAN_TARGET, "--context-sentences", "8"]
+_TOP_4 = ["--context-top-t", "4", "--sentence-positions", "learned"]
+_CLIPPED = ("--clip-norm", "1")  # without it gradients of GRUs explode
 _PAPER_GATE = ("--context-init", "xavier")  # gate of the papers, without a learned scalar that is 0 at first
-# [M] as printed: the memory consists of the contexts of the whole batch (sec. 4.3), x' is bare attention (eq. 5).
-_MEMORY_OF_PAPER = ["--memory-scope", "batch", "--memory-query", "attention"]
+# [M] as printed: the memory consists of the contexts of the whole batch (sec. 4.3), x' is bare attention (eq. 5). A
+# sample is a sentence with the previous one: in batches of whole documents, a sentence would be in its own memory.
+_MEMORY_OF_PAPER = ["--memory-scope", "batch", "--memory-query", "attention", "--max-document-sentences", "1",
+                    "--context-overlap", "1"]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -93,11 +97,11 @@ def _combination_table(prefix: str, extra: str, arch: str, concatenation: Sequen
 
 
 def _mechanism(name: str, options: Callable[[int], List[str]] = lambda updates: []) -> Model:
-    """Model with a context mechanism; without a name, only with what ``options`` add to the decoder."""
+    """Model of a mechanism or preset; without a name, only with what ``options`` add to the decoder."""
     from docnmt_fairseq.context.base import CONTEXT_MECHANISMS, GATED
 
     infix = f"_{name.replace('-', '_')}" if name else ""
-    gated = not name or CONTEXT_MECHANISMS[name].placements[0] in GATED
+    gated = not name or (name in CONTEXT_MECHANISMS and CONTEXT_MECHANISMS[name].placements[0] in GATED)
     return Model(_TASK, f"document_transformer{infix}", options, from_scratch=_PAPER_GATE if gated else ())
 
 
@@ -119,8 +123,10 @@ def models() -> Dict[str, Model]:
             _mechanism("conditional", lambda updates: [*_annealed(updates), *_TARGET_CONTEXT]), from_scratch=_PAPER_GATE
         ),
         "tree": _mechanism("tree", _annealed),
-        "rnnsearch": Model(_TASK, "rnnsearch", _fixed(none), sees_context=False),
-        "memory-paper": _mechanism("memory", _fixed(_MEMORY_OF_PAPER)),
+        "conditional-paper": _mechanism("conditional-paper", _fixed(_TOP_4)),
+        "tree-paper": _mechanism("tree-paper", _fixed(_TOP_4)),
+        "rnnsearch": Model(_TASK, "rnnsearch", _fixed(none), from_scratch=_CLIPPED, sees_context=False),
+        "memory-paper": replace(_mechanism("memory", _fixed(_MEMORY_OF_PAPER)), sentences=2),
         "memory-3": _mechanism("memory", _fixed(_MEMORY_3)),
         "han-target": _mechanism("", _fixed(_HAN_TARGET)),
         "han-both": _mechanism("han", _fixed(_HAN_TARGET)),

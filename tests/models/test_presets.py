@@ -89,6 +89,16 @@ def test_presets_of_mechanisms(mechanism, given, expected):
     assert {name: args.get(name) for name in expected} == expected
 
 
+@pytest.mark.parametrize("mechanism", ["conditional", "tree"])
+def test_model_as_printed(mechanism):
+    """[T] sec. 2-3: selection is the self-attention of every layer, the tree has the order of the text."""
+    args = vars(preset(f"document_transformer_{mechanism}_paper_base"))
+    printed = {"context_attention": mechanism, "context_placement": "replace", "context_layers": [0, 1, 2, 3, 4, 5]}
+    assert {name: args[name] for name in printed} == printed
+    assert not {*TAUGHT, *BY_KEYS} & {*args}  # defaults: no selection loss, text order
+    assert vars(preset(f"document_transformer_{mechanism}_paper_base", context_layers=[1]))["context_layers"] == [1]
+
+
 @pytest.mark.parametrize(
     ("name", "published"),
     [

@@ -1,14 +1,17 @@
 """Options, commands and records of trainings."""
 
+import itertools
 import json
 import shutil
 import subprocess
 import sys
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from docnmt_fairseq.context.base import CONTEXT_MECHANISMS
+from docnmt_fairseq.context.selected.memory_network import MemoryNetwork
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.recipes import processes, translating
 from docnmt_fairseq.recipes.dataset import named_recipes, read_dataset_config
@@ -17,6 +20,7 @@ from docnmt_fairseq.recipes.processes import Machine, last_value
 from docnmt_fairseq.recipes.training import Budget, train, training_options
 from docnmt_fairseq.translate.view import DocumentView
 from tests.support import toy
+from tests.support.documents import write_data_bin
 
 CPU = Machine(cpu=True)
 BUDGET = Budget("tiny", 20, 80, 10, ["--patience", "9"], smoke=True)
@@ -57,6 +61,8 @@ def test_fairseq_parses_the_options_of_every_model(data_bin, name):
         ("concatenation-4to1", {"concatenate_source": 4, "concatenate_target": 1, "segment_embeddings": True}),
         ("sentence-attention", {"context_attention": "sentence-encodings", "sentence_positions": "learned"}),
         ("tree", {"context_attention": "tree", "context_top_t_anneal_start": 15}),
+        ("tree-paper", {"context_placement": "replace", "selection_loss": 0.0, "tree_order": "text"}),
+        ("rnnsearch", {"clip_norm": 1.0}),
         ("memory-3", {"context_attention": "memory", "context_sentences": 3, "memory_combination": "parallel"}),
         ("han-target", {"context_attention": "none", "target_context_attention": "han"}),
         ("conditional-target", {"context_top_t": 4, "target_context_attention": "han", "context_sentences": 8}),
@@ -68,6 +74,35 @@ def test_fairseq_parses_the_options_of_every_model(data_bin, name):
 def test_options_of_models(data_bin, name, expected):
     args = parsed(data_bin, name)
     assert {key: getattr(args, key) for key in expected} == expected
+
+
+def test_a_sentence_is_hardly_ever_in_its_own_memory(tmp_path):
+    """[M] sec. 4.3: in training the memory has the contexts of the whole batch."""
+    words = (f"w{number}" for number in itertools.count())
+    documents = [[[f"{next(words)} {next(words)}" for _ in range(12)]] for _ in range(25)]
+    data = write_data_bin(tmp_path, {split: documents for split in ("train", "valid")})
+    options = training_options(model("memory-paper"), BUDGET, 1)
+    view = options.index("--max-document-sentences")
+    assert options[view : view + 4] == ["--max-document-sentences", "1", "--context-overlap", "1"]
+
+    def share(*view):
+        """Share of the sentences that are in the memory of their batch."""
+        memory = ["--memory-scope", "batch", *view]
+        _, task, built = toy.build(data, *memory, arch="document_transformer_memory")
+        network = next(part for part in built.train().modules() if isinstance(part, MemoryNetwork))
+        dataset, own, all_sentences = toy.split_of(task, "train"), 0, 0
+        for numbers in dataset.batch_by_size(dataset.ordered_indices(), max_tokens=72):  # a document, or 12 chunks
+            chunks = dataset.chunks
+            rows = np.concatenate([np.arange(chunks.context_start[n], chunks.end[n]) for n in numbers])
+            decoded = np.concatenate([np.arange(chunks.start[n], chunks.end[n]) for n in numbers])
+            layout = dataset.collater([dataset[int(number)] for number in numbers])["net_input"]["layout"]
+            plan = network.plan(layout)
+            own += np.isin(decoded, rows[plan.set_members.numpy()]).sum()
+            all_sentences += len(decoded)
+        assert all_sentences == 300
+        return own / all_sentences
+
+    assert share() > 0.9 and share(*options[view : view + 4]) < 0.1
 
 
 @pytest.mark.parametrize("row", [name for name in models() if name.startswith(("mt-rnn-", "image-rnn-"))])

@@ -64,11 +64,14 @@ def options_of(table, row, column):
 def test_memory_options_are_those_of_the_paper():
     found = options_of("memory-table-2", "Our model", "TED Zh-En")
     assert (found["--memory-scope"], found["--context-init"]) == ("batch", "xavier")  # [M] sec. 4.3, eq. 17
+    assert (found["--max-document-sentences"], found["--context-overlap"]) == ("1", "1")
+    assert options_of("memory-table-2", "RNNSearch*", "TED Es-En")["--clip-norm"] == "1"
     assert "--context-selection" not in found and "--memory-without-rnn" not in found  # the previous sentence, an RNN
     without = options_of("memory-table-3", "w/o Inter-sentence Attention", "News Es-En")
     assert without["--context-selection"] == "training-set" and "--memory-without-attention" in without
     third = options_of("memory-table-4", "Next N sentence(s)", "N = 3")
     assert (third["--context-sentences"], third["--context-selection"]) == ("3", "next")
+    assert (third["--context-overlap"], third["--context-overlap-after"]) == ("0", "3")
     drawn = options_of("memory-table-4", "Random N context sentence(s)", "N = 1")
     assert drawn["--context-selection"] == "random-each-epoch"
 

@@ -80,6 +80,23 @@ def _register(mechanism: str, size: str) -> None:
         register_model_architecture("document_transformer", f"document_transformer{infix}")(preset)
 
 
+def _register_paper(mechanism: str, size: str) -> None:
+    """Registers the model of [T]: selection is the self-attention of every encoder layer, without further losses."""
+
+    def preset(args: Namespace) -> None:
+        DocumentTransformer.check_task(args)
+        set_size(args, size)
+        _default(args, context_attention=mechanism, context_placement="replace", context_init="xavier")
+        if not getattr(args, "context_layers", None):
+            args.context_layers = list(range(args.encoder_layers))
+
+    register_model_architecture("document_transformer", f"document_transformer_{mechanism}_paper_{size}")(preset)
+
+
+for _mechanism in ("conditional", "tree"):
+    for _size in SIZES:
+        _register_paper(_mechanism, _size)
+
 for _mechanism in ("none", *CONTEXT_MECHANISMS.names()):
     for _size in (*SIZES, PRETRAINED):
         _register(_mechanism, _size)

@@ -32,7 +32,7 @@ class ScoresOfModels(Figures):
     Each recipe has a folder in the output; a model that several cells or tables need is trained once.
     """
 
-    settings = ("recipe", "model", "options", "score")
+    settings = ("recipe", "model", "options", "number", "score")
     uses = ("--size", "--updates", "--train-options")
 
     @cached_property
@@ -130,13 +130,17 @@ def _dataset(recipe: str) -> DatasetConfig:
 def model_of(cell: Cell) -> Model:
     """Returns the model of a cell; the options of the cell take precedence."""
     known = model(cell.settings["model"], f"{cell.row}: model")
-    further = cell.settings.get("options", [])
-    return replace(known, options=lambda updates: [*known.options(updates), *further])
+    return replace(known, options=lambda updates: [*known.options(updates), *_options(cell)])
+
+
+def _options(cell: Cell) -> List[str]:
+    """Further options of a cell, in which ``{number}`` is the number of its column."""
+    return [word.format(number=cell.settings.get("number")) for word in cell.settings.get("options", [])]
 
 
 def model_name(cell: Cell) -> str:
     """Returns the folder name of a cell's model; equal models have equal names."""
-    return re.sub(r"[^\w.-]+", "_", "".join([cell.settings["model"], *cell.settings.get("options", [])]))
+    return re.sub(r"[^\w.-]+", "_", "".join([cell.settings["model"], *_options(cell)]))
 
 
 def score_of(scores: Scores, name: str) -> Optional[float]:
