@@ -28,7 +28,7 @@ class Attention(Stage):
         """Yields names and measuring functions."""
         cuda = setting.device.type == "cuda"
         main = torch.bfloat16 if cuda else torch.float32
-        kernels = [name for name in ROUNDS if name in KERNELS and KERNELS[name]().serves(setting.device, main)]
+        kernels = [name for name in ROUNDS if name in KERNELS and KERNELS[name].serves(setting.device, main)]
         for kernel in kernels:
             for dtype in (torch.float32, torch.bfloat16, torch.float16):
                 name = f"error/{kernel}/{str(dtype).removeprefix('torch.')}"

@@ -119,7 +119,7 @@ def key_order_recall(layout: DocumentLayout, t: int, rank: int, args: argparse.N
 def measure(args: argparse.Namespace) -> dict:
     """Returns times and recalls by size and t."""
     torch.manual_seed(args.seed)
-    args.kernels = [name for name in args.kernels if KERNELS[name]().serves(torch.device("cpu"), torch.float32)]
+    args.kernels = [name for name in args.kernels if KERNELS[name].serves(torch.device("cpu"), torch.float32)]
     points = []
     for sentences in tqdm(args.sentences, desc="sizes", disable=None):
         for t in (t for t in args.t if t < sentences):

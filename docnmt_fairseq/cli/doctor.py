@@ -170,15 +170,15 @@ def kernels() -> Iterator[Finding]:
 
     from docnmt_fairseq.context.conditional.kernels import KERNELS, kernel_for
 
-    names = {KERNELS[name]: name for name in KERNELS.names()}
+    names = {id(kernel): name for name, kernel in KERNELS.items()}
     for device in map(torch.device, ("cpu", "cuda") if torch.cuda.is_available() else ("cpu",)):
-        for kind, name in names.items():
-            if kind().serves(device, torch.float32):
+        for name, kernel in sorted(KERNELS.items()):
+            if kernel.serves(device, torch.float32):
                 yield Finding(f"{name} on {device}", OK, "usable")
-            elif reason := kind().missing():
+            elif reason := kernel.missing():
                 yield Finding(f"{name} on {device}", OFF, reason, KERNEL_REMEDIES.get(name, ""))
         chosen, for_half = (
-            names[type(kernel_for("auto", torch.empty(0, dtype=dtype, device=device)))]
+            names[id(kernel_for("auto", torch.empty(0, dtype=dtype, device=device)))]
             for dtype in (torch.float32, torch.bfloat16)
         )
         yield Finding(f"auto on {device}", OK, f"uses {chosen}, for half types {for_half}")

@@ -14,7 +14,7 @@ from omegaconf import OmegaConf
 from torch import Tensor
 
 from docnmt_fairseq.checkpoints import read_checkpoint
-from docnmt_fairseq.context.conditional.selection import SCHEDULE_BUFFERS
+from docnmt_fairseq.context.conditional.selection import SCHEDULE_STATE
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.files import write_bytes
 from docnmt_fairseq.options import flag_of
@@ -71,7 +71,7 @@ def average(paths: Sequence[Path], output: Path) -> None:
 
 def _is_parameter(name: str, value: Tensor) -> bool:
     """Returns whether a tensor is averaged; the state of a schedule is not."""
-    return value.is_floating_point() and name.rpartition(".")[2] not in SCHEDULE_BUFFERS
+    return value.is_floating_point() and name.rpartition(".")[2] not in SCHEDULE_STATE
 
 
 def updates_of(state: Mapping[str, Any]) -> int:

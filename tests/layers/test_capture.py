@@ -52,9 +52,9 @@ def one(evidence, kind, over=None):
 @pytest.mark.parametrize("name", ["conditional", "tree"])
 def test_relevance_is_that_of_the_kernel(name, monkeypatch):
     layout, mechanism, seen = make_layout([2, 3, 1, 2, 2, 4], [5, 1]), build(name), []
-    kernel = type(kernel_for("auto", torch.zeros(1, dtype=torch.double)))
+    kernel = kernel_for("auto", torch.zeros(1, dtype=torch.double))
     attend = kernel.attend
-    monkeypatch.setattr(kernel, "attend", lambda *args: seen.append(args[5]) or attend(*args))
+    monkeypatch.setattr(kernel, "attend", lambda *args: seen.append(args[4]) or attend(*args))
     relevance = one(evidence_of(mechanism, random_states(layout), layout), Relevance).scores
     (selection,) = seen
     for item, sentences, scores in zip(selection.items, selection.sentence, selection.scores):

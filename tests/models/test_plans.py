@@ -9,7 +9,7 @@ from docnmt_fairseq.batch import transfer
 from docnmt_fairseq.batch.layout import DocumentLayout
 from docnmt_fairseq.context.base import CONTEXT_MECHANISMS
 from docnmt_fairseq.context.conditional import attention
-from docnmt_fairseq.context.conditional.kernels.pytorch import kernel
+from docnmt_fairseq.context.conditional.kernels import base as kernel
 from docnmt_fairseq.layers.auxiliary_losses import collect
 from tests.support import toy
 from tests.support.counted_device import counted

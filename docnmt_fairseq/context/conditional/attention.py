@@ -9,18 +9,30 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from docnmt_fairseq.batch.layout import DocumentLayout, PlanKey
-from docnmt_fairseq.batch.ragged import AttentionPlan
 from docnmt_fairseq.context.base import CONTEXT_MECHANISMS, ContextMechanism, LayerConfig
 from docnmt_fairseq.context.conditional.kernels import KERNELS, SelectionKernel, kernel_for
-from docnmt_fairseq.context.conditional.selection import Selection, SelectionKey, TopTSchedule, keep_own, keep_top_p
-from docnmt_fairseq.context.conditional.selection_loss import DivergenceTokens, SelectionLoss, SelectionLossOptions
+from docnmt_fairseq.context.conditional.selection import (
+    Selection,
+    SelectionKey,
+    TopT,
+    TopTSchedule,
+    keep_own,
+    keep_top_p,
+)
+from docnmt_fairseq.context.conditional.selection_loss import (
+    SELECTED_MASS,
+    SELECTION_LOSS,
+    DivergenceTokens,
+    SelectionLossOptions,
+    selection_divergence,
+)
 from docnmt_fairseq.layers.attention import ragged_attention
-from docnmt_fairseq.layers.auxiliary_losses import collector
+from docnmt_fairseq.layers.auxiliary_losses import AuxiliaryLoss, collector
 from docnmt_fairseq.layers.base import projection
 from docnmt_fairseq.layers.capture import TOKENS, Observe, Relevance, Weights, observer
 from docnmt_fairseq.layers.precision import gather_rows
 from docnmt_fairseq.layers.sentence_encoders import SENTENCE_ENCODERS, SentenceEncoderOptions
-from docnmt_fairseq.options import option
+from docnmt_fairseq.options import Choices, option
 
 Choose = Callable[[SelectionKernel], Tensor]  # returns the chosen rows [M, H, t]
 
@@ -37,6 +49,8 @@ def conditional_attention(
     dropout: float = 0.0,
     kernel: str = "auto",
     choose: Optional[Choose] = None,
+    top_p: float = 1.0,
+    temperature: float = 0.5,
 ) -> Tuple[Tensor, Optional[Selection]]:
     """Returns softmax_w(q_i k_wᵀ/√d_k + R_{i, sentence(w)}) · v of all tokens, [N, H, d_k] ([T] eq. 7).
 
@@ -51,42 +65,31 @@ def conditional_attention(
         always_keep_own: keep a token's own sentence in addition to the t.
         kernel: name of the kernel, see ``kernels``.
         choose: another choice than the t highest scores; the chosen sentences are still scored by q_s k_s.
+        top_p: keep the smallest set of the chosen sentences with this share of softmax(R/τ).
+        temperature: τ.
     """
     plan, parts = layout.plan(key), []
     selection: Optional[Selection] = None
     if len(plan.documents):
         computes = kernel_for(kernel, q)
         sentence = computes.choose(q_s, k_s, layout, key) if choose is None else choose(computes)
+        if top_p < 1:
+            scores = computes.score(q_s.detach(), k_s.detach(), plan.items, sentence)
+            sentence = keep_top_p(sentence, scores, top_p, temperature)
         if always_keep_own:
             sentence = keep_own(sentence, layout.token_sentence.index_select(0, plan.items))
         selection = Selection(key, plan.items, sentence, computes.score(q_s, k_s, plan.items, sentence))
         parts.append(computes.attend(q, k, v, layout, selection, dropout))
     if plan.dense is not None:
-        dense = attend_to_all(q, k, v, q_s, k_s, layout, plan.dense, dropout)
+        # q kᵀ + q_s k_sᵀ = [q; q_s] [k; k_s]ᵀ: plain attention, in every kernel without an N×N matrix.
+        d = q.size(-1)
+        queries = torch.cat([q, q_s], dim=-1)
+        keys = torch.cat([k, gather_rows(k_s, layout.token_sentence)], dim=-1)
+        values = F.pad(v, (0, d))  # the fast CPU kernel needs values as wide as keys
+        dense = ragged_attention(queries, keys, values, plan.dense, dropout, scale=1 / math.sqrt(d))[..., :d]
         parts.append(dense.to(parts[0].dtype) if parts else dense)  # the types may differ under autocast
     attended = parts[0] if len(parts) == 1 else torch.cat(parts).index_select(0, plan.order)
     return attended, selection
-
-
-def attend_to_all(
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    q_s: Tensor,
-    k_s: Tensor,
-    layout: DocumentLayout,
-    plan: AttentionPlan,
-    dropout: float,
-) -> Tensor:
-    """Conditional attention of tokens that keep every sentence, as plain attention.
-
-    q kᵀ + q_s k_sᵀ = [q; q_s] [k; k_s]ᵀ, so every attention kernel applies and none builds the N×N matrix.
-    """
-    d = q.size(-1)
-    queries = torch.cat([q, q_s], dim=-1)
-    keys = torch.cat([k, gather_rows(k_s, layout.token_sentence)], dim=-1)
-    values = F.pad(v, (0, d))  # the fast CPU kernel needs values as wide as keys
-    return ragged_attention(queries, keys, values, plan, dropout, scale=1 / math.sqrt(d))[..., :d]
 
 
 def observe_conditional(
@@ -146,7 +149,7 @@ class SelectionOptions(SelectionLossOptions, SentenceEncoderOptions):
     )  # fmt: skip
     context_kernel: str = option(
         "auto", "kernel of attention to selected sentences; torch disables compiled code",
-        names=KERNELS, also=("auto",),
+        names=Choices(sorted(KERNELS)), also=("auto",),
     )  # fmt: skip
 
 
@@ -166,9 +169,7 @@ class SelectingAttention(ContextMechanism):
         width, d = layer.heads * layer.head_dim, layer.embed_dim
         self.heads = layer.heads
         self.dropout = layer.dropout
-        self.top_p = options.context_top_p
-        self.always_keep_own = options.context_always_keep_own
-        self.kernel = options.context_kernel
+        self.options = options
         self.schedule = TopTSchedule(
             options.context_top_t,
             options.context_top_t_start,
@@ -176,7 +177,6 @@ class SelectingAttention(ContextMechanism):
             options.context_top_t_anneal_updates,
             options.context_top_t_anneal_threshold,
         )
-        self.selection_loss = SelectionLoss(options, self.schedule)
         self.sentence_encoder = SENTENCE_ENCODERS[options.sentence_encoder](d, d // layer.head_dim)
         self.q_proj = projection(d, width, gain=2**-0.5)  # W^{Qx}
         self.k_proj = projection(d, width, gain=2**-0.5)  # W^{Kx}
@@ -224,50 +224,63 @@ class SelectingAttention(ContextMechanism):
         q, k, v, q_s = (proj(x).unflatten(-1, (self.heads, -1)) for proj in token_projections)
         key, dropout = self.schedule.current_top_t(), self.dropout if self.training else 0.0
         k_s, choose = self.sentence_keys(self.sentence_encoder(x, layout.tokens), q_s, key, layout)
-        if self.top_p < 1:
-            choose = self.choose_top_p(q_s, k_s, key, layout, choose)
+        chosen = self.options
         attended, selection = conditional_attention(
-            q, k, v, q_s, k_s, layout, key, self.always_keep_own, dropout, self.kernel, choose
-        )
+            q, k, v, q_s, k_s, layout, key, chosen.context_always_keep_own, dropout, chosen.context_kernel, choose,
+            chosen.context_top_p, chosen.selection_loss_temperature,
+        )  # fmt: skip
         observe = observer(self)
         if observe is not None:
             observe_conditional(observe, q, k, q_s, k_s, layout, selection)
-        hand_in = collector() if self.selection_loss.active(self.training) else None
-        if hand_in is not None:
-            states, loss_key = x.detach(), self.selection_loss.selection_key
-            queries = self.sentence_q_proj(states).unflatten(-1, (self.heads, -1))
-            keys, _ = self.sentence_keys(self.sentence_encoder(states, layout.tokens), queries, loss_key, layout)
-            self.selection_loss.hand_in(hand_in, q, k, queries, keys, layout, selection)
+        if self.hands_in():
+            self.hand_in_loss(x.detach(), q, k, layout, selection)
         return self.out_proj(attended.flatten(1))
 
     def hands_in(self) -> Tuple[str, ...]:
-        """Returns the names of the losses and figures that a call hands in at this point of the schedule."""
-        return SelectionLoss.names if self.selection_loss.active(self.training) else ()
+        """Returns the names of the losses and figures that a call hands in at this point of the schedule.
+
+        The loss is active if there is something to select, and always logged in validation.
+        """
+        options, schedule = self.options, self.schedule
+        needed = options.selection_loss > 0 or schedule.anneal_threshold > 0
+        in_window = schedule.update >= schedule.anneal_start - options.selection_loss_updates
+        in_phase = not self.training or options.selection_loss_phase == "always" or (
+            schedule.before_annealing() and (options.selection_loss_phase == "dense" or in_window)
+        )  # fmt: skip
+        return (SELECTION_LOSS, SELECTED_MASS) if schedule.top_t and needed and in_phase else ()
+
+    def hand_in_loss(
+        self, x: Tensor, q: Tensor, k: Tensor, layout: DocumentLayout, selection: Optional[Selection]
+    ) -> None:
+        """Hands in the loss, and the mass on the t highest R as a share of the largest possible mass.
+
+        Args:
+            x: states, without gradient.
+            selection: current selection; None: every sentence is kept.
+        """
+        hand_in = collector()
+        if hand_in is None:
+            return
+        top_t, key = self.schedule.top_t, TopT(self.schedule.top_t)
+        q_s = self.sentence_q_proj(x).unflatten(-1, (self.heads, -1))
+        k_s, _ = self.sentence_keys(self.sentence_encoder(x, layout.tokens), q_s, key, layout)
+        plan, temperature = layout.plan(DivergenceTokens(key)), self.options.selection_loss_temperature
+        loss, mass, largest = selection_divergence(q, k, q_s, k_s, plan, top_t, temperature, selection)
+        hand_in(AuxiliaryLoss(SELECTION_LOSS, loss, plan.tokens, self.options.selection_loss))
+        hand_in(AuxiliaryLoss(SELECTED_MASS, mass, largest))
 
     def walk(self, key: SelectionKey) -> Optional[SelectionKey]:
         """Returns the key for the nodes of a height that a tree walk keeps on its way to t; None without a tree."""
         return None
 
-    def choose_top_p(
-        self, q_s: Tensor, k_s: Tensor, key: SelectionKey, layout: DocumentLayout, choose: Optional[Choose]
-    ) -> Choose:
-        """Returns ``choose`` (None: the t highest scores) restricted by ``--context-top-p``."""
-
-        def restricted(kernel: SelectionKernel) -> Tensor:
-            sentence = kernel.choose(q_s, k_s, layout, key) if choose is None else choose(kernel)
-            scores = kernel.score(q_s.detach(), k_s.detach(), layout.plan(key).items, sentence)
-            return keep_top_p(sentence, scores, self.top_p, self.selection_loss.temperature)
-
-        return restricted
-
     def plans(self) -> Iterator[PlanKey[Any]]:
         key = self.schedule.current_top_t()
         if key.progress in (0.0, 1.0):  # during annealing t changes with every update
             yield key
-            kernel = kernel_for(self.kernel, self.out_proj.weight)
-            yield from kernel.plans(key, self.always_keep_own, self.walk(key))
-            if self.selection_loss.active(self.training):
-                yield DivergenceTokens(self.selection_loss.selection_key)
+            kernel = kernel_for(self.options.context_kernel, self.out_proj.weight)
+            yield from kernel.plans(key, self.options.context_always_keep_own, self.walk(key))
+            if self.hands_in():
+                yield DivergenceTokens(TopT(self.schedule.top_t))
 
 
 @CONTEXT_MECHANISMS.register("conditional")

@@ -5,7 +5,7 @@ sentences that would help are never seen. Training with all sentences first and 
 """
 
 from dataclasses import dataclass
-from typing import Any, Callable, Dict, List, Optional
+from typing import Any, Dict, List, Optional
 
 import numpy as np
 import torch
@@ -15,7 +15,11 @@ from docnmt_fairseq.batch.layout import DocumentLayout, PlanKey
 from docnmt_fairseq.batch.ragged import AttentionPlan
 
 MOMENTUM = 0.9  # of the running mean of the selected mass
-SCHEDULE_BUFFERS = ("progress", "start_update", "selected_mass")
+SCHEDULE_STATE = {
+    "start_update": torch.long,
+    "selected_mass": torch.float64,
+    "progress": torch.float64,
+}  # in checkpoints
 
 
 @dataclass(frozen=True)
@@ -151,8 +155,8 @@ class TopTSchedule(nn.Module):
     """t(update): ``top_t_start`` until annealing begins, then linearly down to ``top_t`` in ``anneal_updates``.
 
     Annealing begins at update ``anneal_start`` or, with ``anneal_threshold``, at the first later update at which the
-    sentences that would be selected reach that share of the largest possible attention mass. The state is in buffers,
-    so that checkpoints contain it.
+    sentences that would be selected reach that share of the largest possible attention mass. Checkpoints contain the
+    state: the progress of annealing (0 to 1), the update at which it begins (−1: not yet), the running mean of the mass.
 
     Args:
         top_t: final t, 0: all sentences, always.
@@ -161,10 +165,6 @@ class TopTSchedule(nn.Module):
         anneal_updates: updates until ``top_t`` is reached; 0: at once.
         anneal_threshold: share of the mass that annealing waits for; 0: it does not wait.
     """
-
-    progress: Tensor
-    start_update: Tensor  # update at which annealing begins; −1: not yet
-    selected_mass: Tensor  # running mean
 
     def __init__(
         self,
@@ -180,77 +180,57 @@ class TopTSchedule(nn.Module):
         self.anneal_start = anneal_start
         self.anneal_updates = anneal_updates
         self.anneal_threshold = anneal_threshold
-        self.update = 0
-        self.register_buffer("start_update", torch.tensor(-1))
-        self.register_buffer("selected_mass", torch.tensor(0.0, dtype=torch.float64))
-        self.register_buffer("progress", torch.tensor(0.0, dtype=torch.float64))
-        self._progress: Optional[float] = None  # the buffers' values on the CPU; None: to be read
-        self._start_update: Optional[int] = None
-        self._mass: Optional[float] = None
+        self.start_update = -1
+        self.selected_mass = 0.0
         self.set_num_updates(0)
 
     def set_num_updates(self, num_updates: int) -> None:
         """Called by fairseq before every update."""
         self.update = num_updates
         if num_updates == 0:  # the mass of a checkpoint that this training is initialised with does not count
-            self._mass = 0.0
-            self.selected_mass.fill_(0.0)
-        begin = self.anneal_start if self.anneal_threshold == 0 else self._begin()
+            self.selected_mass = 0.0
+        if self.start_update > num_updates:  # from such a checkpoint, too
+            self.start_update = -1
+        begin = self.start_update if self.anneal_threshold else self.anneal_start
         done = num_updates - begin if begin >= 0 else -1
-        self._progress = 0.0 if done < 0 else 1.0 if self.anneal_updates == 0 else min(1.0, done / self.anneal_updates)
-        self.progress.fill_(self._progress)
-
-    def _begin(self) -> int:
-        """Returns the update at which the selected mass lets annealing begin; −1: not yet."""
-        if self._start_update is None:
-            self._start_update = int(self.start_update)
-        if self._start_update > self.update:  # from a checkpoint that this training is initialised with
-            self._set_start_update(-1)
-        return self._start_update
-
-    def _set_start_update(self, update: int) -> None:
-        self._start_update = update
-        self.start_update.fill_(update)
+        self.progress = 0.0 if done < 0 else 1.0 if self.anneal_updates == 0 else min(1.0, done / self.anneal_updates)
 
     def update_selected_mass(self, mass: float) -> None:
         """Adds the share of the mass on the sentences to be selected, over all processes, after an update."""
-        before = float(self.selected_mass) if self._mass is None else self._mass
-        self._mass = MOMENTUM * before + (1 - MOMENTUM) * mass if before else mass
-        self.selected_mass.fill_(self._mass)
-        ready = self.anneal_threshold and self._mass >= self.anneal_threshold
-        if ready and self.update + 1 >= self.anneal_start and self._begin() < 0:
-            self._set_start_update(self.update + 1)
+        before = self.selected_mass
+        self.selected_mass = MOMENTUM * before + (1 - MOMENTUM) * mass if before else mass
+        ready = self.anneal_threshold and self.selected_mass >= self.anneal_threshold
+        if ready and self.update + 1 >= self.anneal_start and self.start_update < 0:
+            self.start_update = self.update + 1
 
     def before_annealing(self) -> bool:
         """Returns whether annealing has not begun: ``top_t_start`` sentences are kept, or all."""
-        return self.current_top_t().progress == 0.0
+        return self.progress == 0.0
 
     def current_top_t(self) -> TopT:
         """Returns t at this update."""
-        if self._progress is None:
-            self._progress = float(self.progress)
-        return TopT(self.top_t, self.top_t_start, self._progress)
+        return TopT(self.top_t, self.top_t_start, self.progress)
 
-    def _load_from_state_dict(self, *args: Any, **kwargs: Any) -> None:
-        super()._load_from_state_dict(*args, **kwargs)
-        self._progress = self._start_update = self._mass = None
+    def _save_to_state_dict(self, destination: Dict[str, Any], prefix: str, keep_vars: bool) -> None:
+        for name, dtype in SCHEDULE_STATE.items():
+            destination[prefix + name] = torch.tensor(getattr(self, name), dtype=dtype)
 
-    def _apply(self, fn: Callable[[Tensor], Tensor], *args: Any, **kwargs: Any) -> "TopTSchedule":
-        """Moves the buffers with the model, but keeps their types: a rounded progress gives another t."""
-        exact: Dict[str, Tensor] = {name: getattr(self, name) for name in ("progress", "selected_mass")}
-        super()._apply(fn, *args, **kwargs)
-        for name, value in exact.items():
-            setattr(self, name, value.to(getattr(self, name).device))
-        return self
+    def _load_from_state_dict(
+        self, state_dict: Dict[str, Any], prefix: str, metadata: Any, strict: bool, missing: List[str], *others: Any
+    ) -> None:
+        for name in SCHEDULE_STATE:
+            if prefix + name in state_dict:
+                setattr(self, name, state_dict[prefix + name].item())
+            else:
+                missing.append(prefix + name)
 
     def inference_remark(self) -> Optional[str]:
         """Returns a warning for users of a checkpoint written before annealing was complete."""
-        progress = self.current_top_t().progress
-        if self.top_t == 0 or progress == 1:
+        if self.top_t == 0 or self.progress == 1:
             return None
         return (
-            f"annealing to --context-top-t {self.top_t} was {progress:.0%} done when this checkpoint was written, so "
-            "tokens keep more sentences; a later checkpoint, such as checkpoint_last.pt, may be past it"
+            f"annealing to --context-top-t {self.top_t} was {self.progress:.0%} done when this checkpoint was written, "
+            "so tokens keep more sentences; a later checkpoint, such as checkpoint_last.pt, may be past it"
         )
 
     def extra_repr(self) -> str:

@@ -23,13 +23,13 @@ pytestmark = pytest.mark.cpu
 
 
 def serving(name):
-    kernel = KERNELS[name]()
+    kernel = KERNELS[name]
     if kernel.serves(torch.device("cpu"), torch.float32):
         return name
     return pytest.param(name, marks=pytest.mark.skip(reason=f"{name}: {kernel.missing() or 'not for CPUs'}"))
 
 
-every_kernel = pytest.mark.parametrize("name", [serving(name) for name in KERNELS.names()])
+every_kernel = pytest.mark.parametrize("name", [serving(name) for name in sorted(KERNELS)])
 
 
 def compare(name, layout, kept, own=False, d_k=3, dtype=torch.double, atol=1e-9):
@@ -118,7 +118,7 @@ def test_choice_of_the_best_and_of_the_first_among_equals(name, layout, data):
     generator = torch.Generator().manual_seed(int(lengths.sum()))
     q = torch.randint(1, 3, (layout.tokens.total, 2, 1), generator=generator).double()
     k = torch.randint(-2, 3, (layout.tokens.rows, 2, 1), generator=generator).double()
-    chosen = KERNELS[name]().choose(q, k, layout, all_select(kept)).split(layout.document_tokens.lengths.tolist())
+    chosen = KERNELS[name].choose(q, k, layout, all_select(kept)).split(layout.document_tokens.lengths.tolist())
     tokens = q.split(layout.document_tokens.lengths.tolist())
     for document, (first, n) in enumerate(zip(layout.sentences.offsets, lengths)):
         for w, head in np.ndindex(len(tokens[document]), 2):
@@ -138,7 +138,7 @@ def test_tree_walk_equals_the_reference(name, layout, data):
     documents = data.draw(st.sampled_from([range(len(lengths)), np.flatnonzero(lengths == lengths.max())]))
     key = keeping(kept, documents)
     q, keys, trees = tree_inputs(layout, heads=2, d_k=3, whole=True)
-    found = KERNELS[name]().choose_in_tree(q, keys, layout, key)
+    found = KERNELS[name].choose_in_tree(q, keys, layout, key)
     expected = found_by_steps(layout, q, keys, trees, kept, "level")
     for place, head in np.ndindex(found.shape[:2]):
         rows = sorted(expected[int(layout.plan(key).items[place]), head])
@@ -147,7 +147,7 @@ def test_tree_walk_equals_the_reference(name, layout, data):
 
 @every_kernel
 def test_empty_places_have_no_weight(name):
-    layout, kernel = make_layout([2, 3, 1, 2], [4]), KERNELS[name]()
+    layout, kernel = make_layout([2, 3, 1, 2], [4]), KERNELS[name]
     q, k, v = random_inputs(layout)[:3]
     sentence = torch.randint(4, (8, 2, 1), generator=torch.Generator().manual_seed(0))
     items, scores, none = torch.arange(8), torch.randn(8, 2, 1, dtype=torch.double), torch.full_like(sentence, -1)
@@ -189,7 +189,7 @@ def test_compiled_kernel_is_the_same_for_every_number_of_threads():
 @pytest.mark.skipif(not any(map(shutil.which, ("c++", "g++", "clang++"))), reason="no C++ compiler")
 def test_compiled_kernel_is_preferred():
     assert library.missing() is None
-    assert type(kernel_for("auto", torch.zeros(1))) is KERNELS["compiled"]
+    assert kernel_for("auto", torch.zeros(1)) is KERNELS["compiled"]
 
 
 def test_missing_compiler_is_logged_once(monkeypatch, caplog):
@@ -201,7 +201,7 @@ def test_missing_compiler_is_logged_once(monkeypatch, caplog):
     base._warn_once.cache_clear()
     try:
         for _ in range(2):
-            assert type(kernel_for("auto", torch.zeros(1))) is KERNELS["torch"]
+            assert kernel_for("auto", torch.zeros(1)) is KERNELS["torch"]
         assert sum("no C++ compiler found" in record.message for record in caplog.records) == 1
         with pytest.raises(InputError, match="--context-kernel"):
             kernel_for("compiled", torch.zeros(1))
@@ -227,11 +227,11 @@ def test_tied_query_key_initialisation(name):
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
-@pytest.mark.parametrize("name", KERNELS.names())
+@pytest.mark.parametrize("name", sorted(KERNELS))
 @pytest.mark.parametrize("dtype, tolerance", [(torch.float64, 1e-9), (torch.float32, 1e-4)])
 def test_gpu_equals_cpu(name, dtype, tolerance):
     gpu, layout, kept = torch.device("cuda"), make_layout([7, 1, 12, 30, 4, 9, 2, 5, 3], [6, 3]), keeping([2, 2])
-    if not KERNELS[name]().serves(gpu, dtype):
+    if not KERNELS[name].serves(gpu, dtype):
         pytest.skip("not on GPUs")
     results = []
     for device, kernel in ((torch.device("cpu"), "dense"), (gpu, name)):

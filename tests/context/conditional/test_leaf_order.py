@@ -77,8 +77,8 @@ def recall(order, beam, t=4):
         order = leaf_order(keys, layout.plan(Subtrees()))
     else:
         order = torch.arange(256)[:, None].expand(-1, 2)
-    found = KERNELS["torch"]().choose_in_tree(q, mean_keys(keys, order, trees), layout, TreeBeam(key, beam))
-    exact = KERNELS["torch"]().choose(q, keys, layout, key)
+    found = KERNELS["torch"].choose_in_tree(q, mean_keys(keys, order, trees), layout, TreeBeam(key, beam))
+    exact = KERNELS["torch"].choose(q, keys, layout, key)
     return float((exact[..., None] == sentences_at(found, order)[:, :, None]).any(-1).float().mean())
 
 

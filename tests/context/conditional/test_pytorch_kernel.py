@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from docnmt_fairseq.context.conditional.kernels import KERNELS
-from docnmt_fairseq.context.conditional.kernels.pytorch import grouped_attention
-from docnmt_fairseq.context.conditional.kernels.pytorch import kernel as pytorch_kernel
+from docnmt_fairseq.context.conditional.kernels import grouped_attention
+from docnmt_fairseq.context.conditional.kernels import base as pytorch_kernel
 from tests.reference import attention as reference
 from tests.support.comparison import assert_same
 from tests.support.documents import layouts, make_layout
@@ -90,7 +90,7 @@ def test_half_types_are_computed_in_float32(size, dtype):
     outputs = [run(x, layout, kept) for x in (halves, floats)]
     assert outputs[0].dtype == dtype
     torch.testing.assert_close(outputs[0].float(), outputs[1], **precision)
-    chosen = [KERNELS["torch"]().choose(*x[3:], layout, all_select(kept)) for x in (halves, floats)]
+    chosen = [KERNELS["torch"].choose(*x[3:], layout, all_select(kept)) for x in (halves, floats)]
     assert torch.equal(*chosen)
     gradients = [torch.autograd.grad(output.sum(), x) for output, x in zip(outputs, (halves, floats))]
     for of_half, of_float in zip(*gradients):
@@ -134,7 +134,7 @@ def test_relevance_is_computed_in_chunks():
     layout = make_layout([30] * 100, [100])
     q, k = (torch.randn(n, 8, 4) for n in (3000, 100))
     with LargestTensor() as largest:
-        KERNELS["torch"]().choose(q, k, layout, all_select([4]))
+        KERNELS["torch"].choose(q, k, layout, all_select([4]))
     assert largest.elements < q.size(0) * q.size(1) * k.size(0) / 4
 
 

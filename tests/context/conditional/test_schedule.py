@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from docnmt_fairseq.context.conditional.selection import SCHEDULE_BUFFERS, TopTSchedule
+from docnmt_fairseq.context.conditional.selection import SCHEDULE_STATE, TopTSchedule
 from tests.support import toy
 
 N = np.array([1, 3, 16])
@@ -105,6 +105,6 @@ def test_warning_for_checkpoints_before_the_end_of_annealing(data_bin, caplog, u
     assert len(warnings) == (progress is not None) and (progress is None or progress in warnings[0])
 
 
-def test_schedule_buffers_are_complete():
+def test_names_of_the_state():
     """Checkpoint averaging leaves them out."""
-    assert set(TopTSchedule(top_t=4).state_dict()) == set(SCHEDULE_BUFFERS)
+    assert set(TopTSchedule(top_t=4).state_dict()) == set(SCHEDULE_STATE)

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from docnmt_fairseq.context.conditional.kernels import KERNELS
-from docnmt_fairseq.context.conditional.kernels.pytorch import tree_walk
-from docnmt_fairseq.context.conditional.kernels.pytorch.tree_walk import TreeWalk, Walks, choose_in_tree
+from docnmt_fairseq.context.conditional.kernels import tree_walk
+from docnmt_fairseq.context.conditional.kernels.tree_walk import TreeWalk, Walks, choose_in_tree
 from docnmt_fairseq.context.conditional.tree import SentenceTrees, path_sums
 from tests.support.documents import layouts, make_layout
 from tests.support.selection import all_select, keeping
@@ -29,7 +29,7 @@ def compare(layout, kept, score, documents=None):
     key = all_select(kept) if documents is None else keeping(kept, documents)
     chosen = choose_in_tree(q, walked(keys, trees, score), layout, key)
     items = layout.plan(key).items
-    relevance = KERNELS["torch"]().score(q, path_sums(keys, trees), items, chosen)
+    relevance = KERNELS["torch"].score(q, path_sums(keys, trees), items, chosen)
     expected = found_by_steps(layout, q, keys, trees, kept, score)
     assert chosen.shape[0] == len(items)
     for place, token in enumerate(items.tolist()):
@@ -106,7 +106,7 @@ def test_worked_example_of_eleven_sentences(score):
     assert walk.survivors == survivors
     chosen = choose_in_tree(q, keys, layout, keeping([2]))
     assert (chosen == torch.tensor(survivors[0])).all()
-    scores = KERNELS["torch"]().score(q, sums, torch.arange(11), chosen)
+    scores = KERNELS["torch"].score(q, sums, torch.arange(11), chosen)
     assert (scores == torch.tensor(relevance)).all()
 
 

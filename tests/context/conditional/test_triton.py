@@ -34,7 +34,7 @@ def test_missing_triton_is_reported(monkeypatch):
     monkeypatch.setattr(plans.importlib.util, "find_spec", lambda name: None)
     plans.missing.cache_clear()
     try:
-        assert not KERNELS["triton"]().serves(torch.device("cuda"), torch.bfloat16)
+        assert not KERNELS["triton"].serves(torch.device("cuda"), torch.bfloat16)
         with pytest.raises(InputError, match="--context-kernel"):
             kernel_for("triton", torch.zeros(1, dtype=torch.bfloat16))
     finally:
@@ -47,7 +47,7 @@ def test_not_available_on_a_cpu(monkeypatch):
     monkeypatch.delenv("TRITON_INTERPRET", raising=False)
     with pytest.raises(InputError, match="--context-kernel"):
         kernel_for("triton", torch.zeros(1, dtype=torch.bfloat16))
-    assert type(kernel_for("auto", torch.zeros(1, dtype=torch.bfloat16))) is not KERNELS["triton"]
+    assert kernel_for("auto", torch.zeros(1, dtype=torch.bfloat16)) is not KERNELS["triton"]
 
 
 def test_gpus_before_ampere_use_pytorch(monkeypatch):
@@ -57,5 +57,5 @@ def test_gpus_before_ampere_use_pytorch(monkeypatch):
     monkeypatch.setattr(torch.version, "cuda", "13.0")
     for capability, serves in (((7, 5), False), ((8, 0), True), ((9, 0), True), ((10, 0), True)):
         monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device, found=capability: found)
-        assert KERNELS["triton"]().serves(torch.device("cuda"), torch.float16) == serves
-        assert KERNELS["triton"]().preferred(torch.device("cuda"), torch.float16) == serves
+        assert KERNELS["triton"].serves(torch.device("cuda"), torch.float16) == serves
+        assert KERNELS["triton"].preferred(torch.device("cuda"), torch.float16) == serves

@@ -1,6 +1,5 @@
 """Kernel ``triton``: GPU programs in Triton, exact, without an N×N matrix and without reading from the GPU."""
 
-from dataclasses import dataclass
 from typing import Any, Iterator, Optional
 
 import torch
@@ -8,7 +7,6 @@ from torch import Tensor
 
 from docnmt_fairseq.batch.layout import DocumentLayout, PlanKey
 from docnmt_fairseq.context.conditional.kernels.base import KERNELS, SelectionKernel
-from docnmt_fairseq.context.conditional.kernels.pytorch.kernel import PyTorchKernel
 from docnmt_fairseq.context.conditional.kernels.triton.plans import (
     HALF_TYPES,
     MAX_PLACES,
@@ -22,7 +20,6 @@ from docnmt_fairseq.context.conditional.kernels.triton.plans import (
 from docnmt_fairseq.context.conditional.selection import Selection, SelectionKey
 
 
-@KERNELS.register("triton")
 class TritonKernel(SelectionKernel):
     """Triton programs on CUDA; t > 16 and heads wider than 128 fall back to kernel ``torch``."""
 
@@ -42,12 +39,11 @@ class TritonKernel(SelectionKernel):
         if walk is not None:
             yield Tiles(walk)
             yield TreeForm()
-        yield FallbackPlans(key, keeps_own, walk)
 
     @torch.no_grad()
     def choose(self, q: Tensor, k: Tensor, layout: DocumentLayout, key: SelectionKey) -> Tensor:
         if layout.plan(key).max_t > MAX_PLACES or q.size(-1) > MAX_WIDTH:
-            return PyTorchKernel().choose(q, k, layout, key)
+            return super().choose(q, k, layout, key)
         from docnmt_fairseq.context.conditional.kernels.triton.choose import choose_largest
 
         return choose_largest(q, k, layout, key)
@@ -62,7 +58,7 @@ class TritonKernel(SelectionKernel):
 
     def score(self, q: Tensor, k: Tensor, items: Tensor, sentence: Tensor) -> Tensor:
         if q.size(-1) > MAX_WIDTH:
-            return PyTorchKernel().score(q, k, items, sentence)
+            return super().score(q, k, items, sentence)
         from docnmt_fairseq.context.conditional.kernels.triton.score import SelectedScores
 
         return SelectedScores.apply(q, k, items, sentence)
@@ -71,24 +67,11 @@ class TritonKernel(SelectionKernel):
         self, q: Tensor, k: Tensor, v: Tensor, layout: DocumentLayout, selection: Selection, dropout: float
     ) -> Tensor:
         if layout.plan(selection.key).max_t > MAX_PLACES or q.size(-1) > MAX_WIDTH:
-            return PyTorchKernel().attend(q, k, v, layout, selection, dropout)
+            return super().attend(q, k, v, layout, selection, dropout)
         from docnmt_fairseq.context.conditional.kernels.triton.attend import AttendToSelected
 
         inputs = q, k.to(q.dtype), v.to(q.dtype), selection.scores.float()
         return AttendToSelected.apply(*inputs, selection.items, selection.sentence, layout.plan(Work()), dropout)
 
 
-@dataclass(frozen=True)
-class FallbackPlans(PlanKey[bool]):
-    """True if t exceeds the limit of the programs; the plans of kernel ``torch`` are then made in advance."""
-
-    selection: SelectionKey  # see ``SelectionKernel.plans``
-    keeps_own: bool = False
-    walk: Optional[SelectionKey] = None
-
-    def make(self, layout: DocumentLayout) -> bool:
-        keys = [self.selection, *([] if self.walk is None else [self.walk])]
-        exceeds = max(layout.plan(key).max_t for key in keys) > MAX_PLACES
-        if exceeds:
-            layout.with_plans(PyTorchKernel().plans(self.selection, self.keeps_own, self.walk))
-        return exceeds
+KERNELS["triton"] = TritonKernel()

@@ -22,7 +22,6 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
-from docnmt_fairseq.batch.layout import DocumentLayout
 from docnmt_fairseq.batch.ragged import Ragged, cheapest_groups
 from docnmt_fairseq.layers.precision import chunk_elements, computing_type, without_autocast
 
@@ -180,20 +179,6 @@ def _by_bucket(
         if end > start:
             queries = query[start * BLOCK : end * BLOCK]
             yield BucketBlocks(bucket, heads, slice(start, end), queries, group[start:end] - first * heads)
-
-
-@dataclass(frozen=True)
-class GroupedPlan:
-    """Large documents, computed on selected sentences only."""
-
-    items: Tensor  # [M] their tokens
-    buckets: SentenceBuckets  # the sentences of the batch by length
-
-    @classmethod
-    def of(cls, layout: DocumentLayout, documents: np.ndarray, places: int) -> "GroupedPlan":
-        """Creates the plan of some documents, ascending, whose tokens have ``places`` places for sentences."""
-        items = layout.index(layout.document_tokens.items_of(documents))
-        return cls(items, SentenceBuckets.of(layout.tokens, len(items) * places))
 
 
 class DropoutMasks:

@@ -1,6 +1,6 @@
 """Kernel ``compiled``: C++ for CPUs, exact, without an N×N matrix ([T] eq. 3-7).
 
-The sources are in this folder; this file passes tensors to them. Types are float32 and float64; half types are computed
+The sources are in ``cpu/``; this file passes tensors to them. Types are float32 and float64; half types are computed
 in float32. Results and gradients do not depend on the number of threads.
 """
 
@@ -16,7 +16,6 @@ from torch.nn import functional as F
 
 from docnmt_fairseq.batch.layout import DocumentLayout, PlanKey
 from docnmt_fairseq.context.conditional.kernels.base import KERNELS, SelectionKernel
-from docnmt_fairseq.context.conditional.kernels.pytorch.kernel import PyTorchKernel
 from docnmt_fairseq.context.conditional.selection import Selection, SelectionKey, SelectionPlan
 from docnmt_fairseq.context.conditional.tree import TreesOfBatch
 from docnmt_fairseq.native.library import Arguments, call, fields, missing
@@ -27,7 +26,6 @@ HALF_TYPES = (torch.bfloat16, torch.float16)
 Gradients = Tuple[Optional[Tensor], ...]
 
 
-@KERNELS.register("compiled")
 class CompiledKernel(SelectionKernel):
     """C++ on CPUs; selection of more than 16 sentences falls back to PyTorch."""
 
@@ -46,7 +44,7 @@ class CompiledKernel(SelectionKernel):
     def choose(self, q: Tensor, k: Tensor, layout: DocumentLayout, key: SelectionKey) -> Tensor:
         plan = layout.plan(key)
         if plan.max_t > MAX_PLACES:
-            return PyTorchKernel().choose(q, k, layout, key)
+            return super().choose(q, k, layout, key)
         q, k, chosen = padded(widened(q)), padded(widened(k)), new_choice(plan, q.size(1))
         sentences = {
             "sentence": layout.sentences.offsets[plan.documents],
@@ -271,3 +269,6 @@ class _Attention(Arguments):
         ("seed", c_uint64),
         *fields(c_void_p, "out log_sum grad_out grad_q grad_k grad_v grad_scores"),
     ]
+
+
+KERNELS["compiled"] = CompiledKernel()

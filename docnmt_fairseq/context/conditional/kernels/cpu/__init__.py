@@ -1,1 +1,0 @@
-"""Kernel ``compiled``: C++ sources, and the structures by which they are called."""

@@ -1,1 +1,0 @@
-"""Kernel ``torch``: plain PyTorch, on every device and type."""

@@ -1,1 +1,0 @@
-"""Compiled steps of a search on CPUs: C++ sources, and the structures by which they are called."""
