@@ -156,7 +156,7 @@ class TopTSchedule(nn.Module):
 
     Annealing begins at update ``anneal_start`` or, with ``anneal_threshold``, at the first later update at which the
     sentences that would be selected reach that share of the largest possible attention mass. Checkpoints contain the
-    state: the progress of annealing (0 to 1), the update at which it begins (−1: not yet), the running mean of the mass.
+    state: the progress (0 to 1), the update at which annealing begins (−1: not yet), the running mean of the mass.
 
     Args:
         top_t: final t, 0: all sentences, always.
