@@ -7,8 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from docnmt_fairseq.context.conditional.kernels import KERNELS
-from docnmt_fairseq.context.conditional.kernels import grouped_attention
+from docnmt_fairseq.context.conditional.kernels import KERNELS, grouped_attention
 from docnmt_fairseq.context.conditional.kernels import base as pytorch_kernel
 from tests.reference import attention as reference
 from tests.support.comparison import assert_same

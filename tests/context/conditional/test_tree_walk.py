@@ -8,8 +8,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from docnmt_fairseq.context.conditional.kernels import KERNELS
-from docnmt_fairseq.context.conditional.kernels import tree_walk
+from docnmt_fairseq.context.conditional.kernels import KERNELS, tree_walk
 from docnmt_fairseq.context.conditional.kernels.tree_walk import TreeWalk, Walks, choose_in_tree
 from docnmt_fairseq.context.conditional.tree import SentenceTrees, path_sums
 from tests.support.documents import layouts, make_layout
