@@ -3,6 +3,7 @@
 set -euo pipefail
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 export PYTHONWARNINGS=${PYTHONWARNINGS:-ignore}
+unset PYTHONDONTWRITEBYTECODE # packages are installed without bytecode: the first import writes it
 PIP_VERSION=26.3
 
 say() { printf '\033[1m== %s\033[0m\n' "$*" >&2; }
