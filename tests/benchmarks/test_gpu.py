@@ -112,7 +112,7 @@ def test_prepared_data_is_used_and_models_share_the_start(tmp_path, monkeypatch)
 
 def test_stage_without_a_gpu_is_an_error(tmp_path, monkeypatch):
     monkeypatch.setattr(stage.torch.cuda, "is_available", lambda: False)
-    with pytest.raises(InputError, match="--dry-run"):
+    with pytest.raises(InputError):
         gpu.main(["attention", "--output", str(tmp_path)])
 
 

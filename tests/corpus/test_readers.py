@@ -13,7 +13,7 @@ def test_files_are_checked(tmp_path):
     refused("delimited", [tmp_path / "x"], "x.de: no such file")
     refused("ted-xml", [tmp_path / "x.en"], "one XML file per side")
     refused("wmt-xml", ["a", "b"], "one XML file")
-    with pytest.raises(InputError, match="--format sgm"):
+    with pytest.raises(InputError):
         readers.make_reader("sgm", EN_DE)
 
 

@@ -124,5 +124,5 @@ def test_missing_pyarrow(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("given", ["en", ["en"]])
 def test_bad_fields(given):
-    with pytest.raises(InputError, match="--fields"):
+    with pytest.raises(InputError):
         readers.make_reader("jsonl", Reading("en", "de", options={"fields": given}))

@@ -135,5 +135,5 @@ def test_sample_does_not_depend_on_the_number_of_shards(tmp_path, shards):
 
 def test_fewer_documents_than_shards(tmp_path):
     write_corpus(tmp_path)
-    with pytest.raises(InputError, match="--shards 12"):
+    with pytest.raises(InputError):
         prepare(config(tmp_path, "out", shards=12))

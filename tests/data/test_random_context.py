@@ -32,7 +32,7 @@ def test_too_long_sentences_are_not_drawn():
     lines = LinesInMemory([torch.tensor([*line, EOS]) for line in ([4, 5], [6, 7, 8, 9], [10])])
     seen = {tuple(tokens) for word in range(40) for tokens in drawn(TrainingSentences(lines, P, 2, 1, 3), [word])}
     assert seen == {(4, 5, EOS), (10, EOS)}
-    with pytest.raises(InputError, match="no sentence"):
+    with pytest.raises(InputError):
         TrainingSentences(lines, P, 2, 1, 1)
 
 

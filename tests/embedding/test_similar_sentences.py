@@ -121,7 +121,7 @@ def test_other_folders_languages_and_words_are_errors(own_bin, tmp_path):
         write_neighbours(own_bin, model(), "xx")
     with pytest.raises(InputError):
         write_neighbours(tmp_path, model())
-    with pytest.raises(InputError, match=r"src-tgt\.src: no word has a vector"):
+    with pytest.raises(InputError):
         write_neighbours(own_bin, replace(model(), words=list("vwxyz")))
     assert not list(own_bin.glob("*similar*"))
 

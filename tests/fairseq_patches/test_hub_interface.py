@@ -51,7 +51,7 @@ def test_a_call_that_fails_does_not_change_the_open_document(begun, failing):
     undisturbed, hub = hub_of(*begun), hub_of(*begun)
     expected = [undisturbed.translate(lines) for lines in (["a b c"], ["d e"], ["", "e a"])]
     assert hub.translate(["a b c"]) == expected[0]
-    with pytest.raises(InputError, match="line"):
+    with pytest.raises(InputError):
         hub.translate(failing)
     assert hub.translate(["d e"]) == expected[1]
 

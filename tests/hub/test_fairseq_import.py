@@ -103,7 +103,7 @@ def with_more_rows(place, rows, **options):
 def test_checkpoint_for_fairseq_alone(tmp_path, binarised):
     """--architecture transformer needs no plugin."""
     place = released(binarised, tmp_path)
-    with pytest.raises(InputError, match="--output-bias"):
+    with pytest.raises(InputError):
         imported(place, tmp_path / "none", architecture="transformer")
     for side in ("en", "de"):
         path = place / f"dict.{side}.txt"

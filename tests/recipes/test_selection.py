@@ -41,7 +41,7 @@ def test_no_sentence_and_no_document_is_in_two_splits(tmp_path):
 
 @pytest.mark.parametrize("sizes", [[3, 3], [90], [5, 90]])
 def test_small_training_set_is_an_error(sizes):
-    with pytest.raises(InputError, match="too few"):
+    with pytest.raises(InputError):
         held_out_runs(sizes, HoldOut(["valid", "test"], 5))
 
 

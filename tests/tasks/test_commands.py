@@ -153,7 +153,7 @@ def test_fairseq_models(data_bin, tmp_path):
 
 def test_an_ensemble_with_and_without_context_is_refused(data_bin, checkpoint, tmp_path):
     stock = toy.train(data_bin, tmp_path, "--max-update", "1", arch="transformer")
-    with pytest.raises(InputError, match="ensemble"):
+    with pytest.raises(InputError):
         toy.generate(data_bin, f"{checkpoint}:{stock}")
 
 

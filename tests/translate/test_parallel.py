@@ -73,7 +73,7 @@ def test_existing_parts_are_removed_only_on_request(folder):
 
 def test_run_commands_reports_failures(tmp_path):
     commands = {"good": ["--version"], "bad": ["translate"], "other": ["--version"]}
-    with pytest.raises(InputError, match="1 of 3") as error:
+    with pytest.raises(InputError) as error:
         run_commands(commands, JobOptions(workers=3), tmp_path / "logs")
     assert "bad: docnmt translate: error" in str(error.value) and "--path" in str(error.value)
     assert "docnmt_fairseq" in (tmp_path / "logs" / "other.log").read_text()

@@ -203,7 +203,7 @@ def test_missing_compiler_is_logged_once(monkeypatch, caplog):
         for _ in range(2):
             assert kernel_for("auto", torch.zeros(1)) is KERNELS["torch"]
         assert sum("no C++ compiler found" in record.message for record in caplog.records) == 1
-        with pytest.raises(InputError, match="--context-kernel"):
+        with pytest.raises(InputError):
             kernel_for("compiled", torch.zeros(1))
     finally:
         library.missing.cache_clear()

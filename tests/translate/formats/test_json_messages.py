@@ -76,5 +76,5 @@ def test_arb():
 
 @pytest.mark.parametrize("text", ["", "{", '{"a": 1,}', "// a\n{}", "[" * 100_000])
 def test_not_json(text):
-    with pytest.raises(InputError, match=r"^x\.json"):
+    with pytest.raises(InputError):
         through("json", text)
