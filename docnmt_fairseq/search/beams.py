@@ -14,7 +14,8 @@ import torch
 from docnmt_fairseq.data.concatenation import Hypothesis
 from docnmt_fairseq.search.options import SearchOptions
 
-NONE = -1  # token of a prefix that is not forced
+NONE = -1  # no forced token
+FREE = -2  # the same within a prefix: min_len does not apply, as in fairseq's search
 OF_TOKENS = ("tokens", "scores", "made_by")
 OF_SLOTS = ("busy", "steps", "limits", "totals", "ignored", "prefixes", *OF_TOKENS)
 
@@ -107,7 +108,7 @@ class Beams:
         Args:
             slot: number of the slot.
             limit: maximum number of tokens before the end of sentence.
-            prefix: [·] forced first tokens.
+            prefix: [·] forced first tokens, or :data:`FREE`.
         """
         missing = len(prefix) - self.prefixes.shape[1]
         if missing > 0:
@@ -139,6 +140,7 @@ class Beams:
             array[replicated] = array[replicated][:, :1]
         forced[at_limit] = self.eos
         endless = np.flatnonzero((self.steps < self.options.min_len) & (forced == NONE))
+        forced[forced == FREE] = NONE
         return Constraints(forced, replicated, endless, self._repeated(forced == NONE))
 
     def _repeated(self, free: np.ndarray) -> Tuple[np.ndarray, ...]:

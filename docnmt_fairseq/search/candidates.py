@@ -86,22 +86,45 @@ def _largest(x: Tensor, count: int, by: Callable[[Tensor, Tensor], Tensor]) -> T
     return among.gather(1, found), places.gather(1, found)
 
 
-def best(logits: Tensor, log_sums: Tensor, totals: Tensor, beam: int) -> Candidates:
+def best(
+    logits: Tensor, log_sums: Tensor, totals: Tensor, beam: int, fairseq_steps: Optional[np.ndarray] = None
+) -> Candidates:
     """2 · beam candidates of each sentence with the highest scores.
 
-    Candidates of equal score are in the order of hypotheses, then tokens. (In fairseq's search this depends on the
-    device and on the batch.)
+    Candidates of equal score are in the order of hypotheses, then tokens, or in that of fairseq's search.
 
     Args:
         logits, log_sums: result of :func:`constrained`.
         totals: [S, beam] scores of the hypotheses.
         beam: number of hypotheses per sentence.
+        fairseq_steps: [S] number of tokens of the hypotheses, for the order of fairseq's search on a CPU.
     """
-    count = min(2 * beam, logits.size(-1) - 1)
+    more = int(fairseq_steps is not None)  # a candidate more shows whether the last one is unique
+    count = min(2 * beam + more, logits.size(-1) - 1)
     values, tokens = (part.unflatten(0, (-1, beam)) for part in largest(logits.flatten(0, 1), count))
     together = (values - log_sums + totals[..., None]).flatten(1)  # [S, beam · count]
-    scores, places = (part[:, : 2 * beam] for part in together.sort(descending=True, stable=True))
-    return _read(scores, tokens.flatten(1).gather(1, places), places // count)
+    scores, places = (part[:, : 2 * beam + more] for part in together.sort(descending=True, stable=True))
+    tokens, parents = tokens.flatten(1).gather(1, places), places // count
+    if fairseq_steps is not None:
+        tied = ((scores[:, 1:] == scores[:, :-1]) & (scores[:, 1:] > -torch.inf)).any(1).nonzero().flatten().tolist()
+        scores, tokens, parents = (part[:, : 2 * beam] for part in (scores, tokens, parents))
+        for row in tied:
+            first = 1 if fairseq_steps[row] == 0 else beam  # at first all hypotheses are equal
+            together = logits[row, :first] - log_sums[row, :first] + totals[row, :first, None]
+            in_order(together, scores[row], tokens[row], parents[row])
+    return _read(scores, tokens, parents)
+
+
+def in_order(together: Tensor, scores: Tensor, tokens: Tensor, parents: Tensor) -> None:
+    """Sets the candidates [c] of a sentence in the order of fairseq's search: that of ``topk`` over all scores.
+
+    Args:
+        together: [hypotheses, V] scores.
+        scores, tokens, parents: candidates, modified in place.
+    """
+    values, places = together.flatten().topk(min(len(scores), together.numel() - 1))
+    for part, found in ((scores, values), (tokens, places % together.size(1)), (parents, places // together.size(1))):
+        part[: len(found)] = found
 
 
 def sampled(

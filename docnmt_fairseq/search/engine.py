@@ -1,9 +1,9 @@
 """Beam search with continuous batching: when a sentence is finished, the next one takes its slot.
 
 :class:`SearchEngine` is the entry point: built for models, it translates batches. Translations and scores equal those
-of ``fairseq-generate``, with three differences: the length limit a · x + b applies to the tokens x of the sentence
-itself, not of the longest one in its batch; ``--no-repeat-ngram-size`` also works on CPUs; candidates of equal score
-are ordered by hypothesis and token, not by PyTorch's ``topk``.
+of fairseq's search, with three differences: the length limit a · x + b applies to the tokens x of the sentence itself,
+unless the batch says otherwise; ``--no-repeat-ngram-size`` also works on CPUs; candidates of equal score are ordered by
+hypothesis and token, unless ``fairseq_ties``.
 """
 
 from collections import defaultdict
@@ -41,6 +41,8 @@ class SearchEngine:
         hypotheses: maximum number of hypotheses decoded in parallel; None: by device.
         precision: precision of linear layers on a CPU, see :mod:`docnmt_fairseq.layers.packed_linear`.
         begin: forced first tokens of sentences without a prefix.
+        fixed: the parameters do not change any more: linear layers are packed, fairseq's Transformers converted.
+        fairseq_ties: on a CPU, candidates of equal score are ordered as by fairseq's search.
 
     Attributes:
         decoder: step decoder of the models.
@@ -56,20 +58,25 @@ class SearchEngine:
         hypotheses: Optional[int] = None,
         precision: str = FLOAT32,
         begin: Sequence[int] = (),
+        fixed: bool = True,
+        fairseq_ties: bool = False,
     ):
+        self.fixed = fixed
         self.dictionary, self.options, self.begin = dictionary, options, np.array(begin, dtype=np.int64)
         self.device = next(models[0].parameters()).device
         self.positions = min(model.max_decoder_positions() for model in models)
         self.beam = min(options.beam, len(dictionary) - 1)  # as in fairseq, without padding
         most = hypotheses or (ON_CPU if self.device.type == "cpu" else ON_GPU)
         self.max_sentences = max(1, most // self.beam)
-        decoders = [self._step_decoder(of_stock(model) or model, precision) for model in models]
+        self.fairseq_ties = fairseq_ties and self.device.type == "cpu"
+        decoders = [self._step_decoder((fixed and of_stock(model)) or model, precision) for model in models]
         self.decoder = decoders[0] if len(decoders) == 1 else EnsembleSteps(decoders)
         # Few rows are slow; many have more padding.
         self.prepared_together = max(1, self.max_sentences // 4) if self.decoder.refills else self.max_sentences
 
     def _step_decoder(self, model: BaseFairseqModel, precision: str) -> StepDecoder:
-        pack_linears(model, precision)
+        if self.fixed:
+            pack_linears(model, precision)
         if isinstance(model, DocumentTransformer):
             return TransformerSteps(model, self.beam, self.options.temperature, self.device, precision)
         return IncrementalSteps(model, self.beam, self.options.temperature, self.device)
@@ -86,7 +93,7 @@ class SearchEngine:
         Args:
             samples: batches, requested when there is room. None: none at present; the search continues with the current
                 sentences, and ends if there are none. Optional ``prefixes`` are the forced first tokens [·] of each
-                row, or None.
+                row, or None; ``longest_source`` is the number of source tokens for the length limits of all rows.
             live: see :class:`~docnmt_fairseq.search.sentence_queue.SentenceQueue`.
             sampling_keys: see :class:`~docnmt_fairseq.search.candidates.SamplingRng`.
         """
@@ -119,7 +126,7 @@ class SearchEngine:
         following = constrained(logits, constraints, self.dictionary, self.options)
         totals = torch.from_numpy(beams.totals).to(self.device)
         if rng is None:
-            return best(*following, totals, self.beam)
+            return best(*following, totals, self.beam, beams.steps if self.fairseq_ties else None)
         uniform = torch.from_numpy(rng.next(beams.steps)).to(self.device)
         return sampled(*following, totals, uniform, self.options.sampling_topk, self.options.sampling_topp)
 

@@ -37,7 +37,7 @@ class QueuedSentence:
         batch: its batch.
         row: its row in the batch.
         number: its id.
-        source_tokens: number of source tokens with end of sentence.
+        source_tokens: number of source tokens with end of sentence that limits of the length refer to.
         prefix: [·] forced first tokens, or None.
         given: [·] tokens that later sentences see instead of its translation, or None.
     """
@@ -97,7 +97,8 @@ class SentenceQueue:
     def _waiting(batch: EncodedBatch, row: int) -> QueuedSentence:
         optional = (batch.sample.get(name) for name in ("prefixes", "target_context"))
         of_row = (None if of_rows is None else of_rows[row] for of_rows in optional)
-        return QueuedSentence(batch, row, int(batch.numbers[row]), int(batch.lengths[row]), *of_row)
+        source_tokens = batch.sample.get("longest_source", int(batch.lengths[row]))
+        return QueuedSentence(batch, row, int(batch.numbers[row]), source_tokens, *of_row)
 
     def finished(self, batch: EncodedBatch, translated: List[Translated]) -> None:
         """Stores translated sentences of a batch; the sentences after them become ready."""

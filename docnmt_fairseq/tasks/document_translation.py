@@ -341,8 +341,9 @@ class DocumentTranslationTask(DocumentsTask):
                 generator, models, batch, prefix_tokens, constraints
             )
 
-        # Scoring a reference uses the references of previous sentences, so that it needs no rounds.
-        if isinstance(generator, SequenceScorer) or not with_target_context(models):
+        # Scoring a reference uses the references of previous sentences; the engine waits for previous translations.
+        ordered = isinstance(generator, SequenceScorer) or (typed is None and getattr(generator, "uses_engine", False))
+        if ordered or not with_target_context(models):
             return search(batch_for_model(models[0], sample), prefix_tokens)
         histories = {} if typed is None else dict(typed.histories)
         hypotheses = decode_sequentially(search, models, sample, prefix_tokens, histories)

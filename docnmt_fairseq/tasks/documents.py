@@ -34,6 +34,7 @@ from docnmt_fairseq.options import flag_of, option
 from docnmt_fairseq.tasks.auxiliary_losses import StepResult, auxiliary_means, drop_empty_meters, with_auxiliary_losses
 from docnmt_fairseq.tasks.dictionaries import DIGESTS, LANGUAGES, LanguageDictionary, check_trained, digest_of
 
+FAIRSEQ_ONLY = ("print_alignment", "retain_dropout")  # options of the search that the engine does not support
 logger = logging.getLogger(__name__)
 
 
@@ -65,6 +66,11 @@ class DocumentsConfig(FairseqDataclass):
         "dataset.dataset_impl"
     )
     seed: int = II("common.seed")
+
+    search: ChoiceEnum(["engine", "fairseq"]) = option(  # type: ignore[valid-type]
+        "engine", "beam search of fairseq's commands and --eval-bleu: the package's engine, which replaces finished "
+        "sentences, or fairseq's; translations are the same"
+    )  # fmt: skip
 
     eval_bleu: bool = option(False, "translate the validation set and report BLEU")
     eval_bleu_args: Optional[str] = option("{}", "options of that search as JSON, e.g. '{\"beam\": 4}'")
@@ -301,9 +307,9 @@ class DocumentsTask(TranslationTask):
     # --- Translation ---
 
     def build_generator(
-        self, models: List[BaseFairseqModel], args: GenerationConfig, *more: Any, **kwargs: Any
+        self, models: List[BaseFairseqModel], args: GenerationConfig, seq_gen_cls: Optional[type] = None, **kwargs: Any
     ) -> Union[SequenceGenerator, SequenceScorer]:
-        """fairseq's search.
+        """Search with the engine, or fairseq's if the engine does not support an option.
 
         Raises:
             InputError: constraints, alignments of models without, steps of iterative refinement, or a language model
@@ -320,7 +326,15 @@ class DocumentsTask(TranslationTask):
         known = language_model.decoder.dictionary if isinstance(language_model, FairseqLanguageModel) else self.tgt_dict
         if digest_of(known) != digest_of(self.tgt_dict):
             raise InputError("--lm-path: the language model must have the target dictionary of the data-bin")
-        return super().build_generator(models, args, *more, **kwargs)
+        if (
+            seq_gen_cls is None
+            and str(self.cfg.search) == "engine"
+            and not any(getattr(args, name, None) for name in FAIRSEQ_ONLY)
+        ):
+            from docnmt_fairseq.search.generator import EngineGenerator
+
+            seq_gen_cls = EngineGenerator
+        return super().build_generator(models, args, seq_gen_cls, **kwargs)
 
     def inference_step(
         self,

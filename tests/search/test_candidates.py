@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 import torch
+from fairseq.data import Dictionary
+from fairseq.search import BeamSearch
 
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.layers.precision import distinct_integers
@@ -42,6 +44,23 @@ def test_best_candidates_of_all_hypotheses(kinds):
     assert found.scores.tolist() == expected.values[:, :8].tolist()
     assert found.tokens.tolist() == (expected.indices[:, :8] % 2000).tolist()
     assert found.parents.tolist() == (expected.indices[:, :8] // 2000).tolist()
+
+
+@pytest.mark.parametrize("vocabulary", [9, 300, 2000])
+@pytest.mark.parametrize("kinds", [1, 3, 10**6])
+def test_best_candidates_in_the_order_of_fairseq(kinds, vocabulary):
+    generator = torch.Generator().manual_seed(2)
+    logits = torch.randint(kinds, (6, 4, vocabulary), generator=generator).float()
+    totals = torch.randint(kinds, (6, 4), generator=generator).float()
+    logits[:3], totals[:3] = logits[:3, :1], torch.tensor([0, -torch.inf, -torch.inf, -torch.inf])
+    found = best(*normalised(logits), totals, 4, fairseq_steps=np.array([0, 0, 0, 1, 2, 3]))
+    search = BeamSearch(Dictionary())
+    expected = [
+        torch.cat(parts)
+        for parts in zip(search.step(0, logits[:3], None), search.step(1, logits[3:], totals[3:, :, None]))
+    ]
+    for part, other in zip((found.scores, found.tokens, found.parents), expected):
+        assert part.tolist() == other.tolist()
 
 
 def test_sampling_follows_probabilities():

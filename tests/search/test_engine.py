@@ -6,6 +6,7 @@ import pytest
 import torch
 from fairseq.dataclass.configs import GenerationConfig
 from fairseq.ngram_repeat_block import NGramRepeatBlock
+from fairseq.sequence_generator import SequenceGenerator
 
 from docnmt_fairseq.search.engine import SearchEngine
 from docnmt_fairseq.search.options import SearchOptions
@@ -47,7 +48,7 @@ def samples_of(task, pieces=None):
 
 def search_fairseq(task, models, samples, prefixes=None, **options):
     """Returns {id: hypotheses} of fairseq's search, batch by batch."""
-    generator = task.build_generator(models, GenerationConfig(**options))
+    generator = task.build_generator(models, GenerationConfig(**options), seq_gen_cls=SequenceGenerator)
     found = {}
     for sample in samples:
         prefix = None
@@ -172,7 +173,7 @@ def test_length_limit_applies_to_the_sentence_itself(sentence):
             length = int(sample["net_input"]["src_lengths"][row])
             one = {"src_tokens": sample["net_input"]["src_tokens"][row, None, :length]}
             one["src_lengths"] = sample["net_input"]["src_lengths"][row, None]
-            generator = task.build_generator([model], GenerationConfig(**options))
+            generator = task.build_generator([model], GenerationConfig(**options), seq_gen_cls=SequenceGenerator)
             alone[int(sample["id"][row])] = generator.generate([model], {"net_input": one})[0]
     assert len({len(hypotheses[0]["tokens"]) for hypotheses in alone.values()}) > 1
     assert_same(search_ours(task, [model], samples_of(task), **options), alone)
@@ -238,7 +239,7 @@ def test_given_target_context(extra_bin, names):
     words[:, -1] = task.target_dictionary.eos()
     given = dict(list(zip(sample["id"].tolist(), words))[::2])
     options, own = {"beam": 3, "max_len_b": 8}, {}
-    generator = task.build_generator(models, GenerationConfig(**options))
+    generator = task.build_generator(models, GenerationConfig(**options), seq_gen_cls=SequenceGenerator)
 
     def search(batch, numbers):
         """Returns hypotheses with the given translations as the best ones."""

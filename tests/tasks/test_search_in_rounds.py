@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 from fairseq.dataclass.configs import GenerationConfig
+from fairseq.sequence_generator import SequenceGenerator
 
 from docnmt_fairseq.models.encoder_outputs import ENCODER_OUTPUTS, EncoderOutputs
 from docnmt_fairseq.search.sequential_decoding import decode_sequentially
@@ -93,7 +94,7 @@ def test_previous_translations_are_used(built):
     task, model = built
     dataset = task.dataset("test")
     sample = dataset.collater([dataset[0]])
-    generator = task.build_generator([model], GenerationConfig(beam=1, max_len_b=12))
+    generator = task.build_generator([model], GenerationConfig(beam=1, max_len_b=12), seq_gen_cls=SequenceGenerator)
 
     def scores(forgetful):
         def search(batch, prefix_tokens):
@@ -193,7 +194,7 @@ def test_number_of_rounds(built):
     task, model = built
     dataset = task.dataset("test")
     sample = dataset.collater([dataset[number] for number in range(3)])
-    generator = task.build_generator([model], GenerationConfig(beam=2, max_len_b=12))
+    generator = task.build_generator([model], GenerationConfig(beam=2, max_len_b=12), seq_gen_cls=SequenceGenerator)
     sizes, encoded = [], []
     hook = model.encoder.register_forward_hook(lambda *_: encoded.append(1))
     inner = generator.generate

@@ -4,6 +4,7 @@ import pytest
 import torch
 from fairseq.dataclass.configs import GenerationConfig
 from fairseq.models.transformer import TransformerEncoderBase
+from fairseq.sequence_generator import SequenceGenerator
 
 from docnmt_fairseq.models.encoder_outputs import EncoderOutputs
 from tests.support import toy
@@ -61,7 +62,7 @@ def test_encoder_outputs_are_not_copied(encoded):
 def test_keys_are_projected_once_per_sentence(data_bin, beam):
     _, task, model = toy.build(data_bin)
     sample = toy.batch_of(task)
-    generator = task.build_generator([model], GenerationConfig(beam=beam, max_len_b=6))
+    generator = task.build_generator([model], GenerationConfig(beam=beam, max_len_b=6), seq_gen_cls=SequenceGenerator)
     sizes = []
     model.decoder.layers[0].encoder_attn.k_proj.register_forward_pre_hook(lambda _, x: sizes.append(x[0].shape[:2]))
     task.inference_step(generator, [model], sample)
@@ -73,7 +74,9 @@ def test_alternating_beam_sizes(data_bin):
     sample = toy.batch_of(task)
 
     def tokens(beam):
-        generator = task.build_generator([model], GenerationConfig(beam=beam, max_len_b=6))
+        generator = task.build_generator(
+            [model], GenerationConfig(beam=beam, max_len_b=6), seq_gen_cls=SequenceGenerator
+        )
         return [best[0]["tokens"].tolist() for best in task.inference_step(generator, [model], sample)]
 
     first = [tokens(1), tokens(3)]
