@@ -36,9 +36,9 @@ def atomic_paths(*paths: PathLike) -> Iterator[List[Path]]:
     Raises:
         InputError: a file cannot be written; existing files stay as they are.
     """
-    try:
-        targets = [_link_target(Path(path)) for path in paths]
-        partials = [target if is_stream(target) else partial_path(target) for target in targets]
+    targets = [_link_target(Path(path)) for path in paths]
+    partials = [target if is_stream(target) else partial_path(target) for target in targets]
+    with _write_errors(paths[0]):
         for target in targets:
             if target.is_dir():
                 raise InputError(f"{target}: cannot be written: is a folder; give a file")
@@ -51,10 +51,6 @@ def atomic_paths(*paths: PathLike) -> Iterator[List[Path]]:
             for target, partial in zip(targets, partials):
                 if partial != target:
                     partial.unlink(missing_ok=True)
-    except FileExistsError as error:
-        raise InputError(f"{paths[0]}: cannot be written: {error.filename} is a file; give a folder") from error
-    except OSError as error:
-        raise InputError(f"{error.filename or paths[0]}: cannot be written: {error.strerror}") from error
 
 
 @contextmanager
@@ -74,57 +70,37 @@ def atomic_folder(path: PathLike) -> Iterator[Path]:
     path = _link_target(Path(path))
     partial = partial_path(path)
     shutil.rmtree(partial, ignore_errors=True)
+    with _write_errors(path):
+        try:
+            partial.mkdir(parents=True)
+            yield partial
+            if path.is_dir():
+                shutil.rmtree(path)
+            partial.rename(path)
+        finally:
+            shutil.rmtree(partial, ignore_errors=True)
+
+
+@contextmanager
+def _write_errors(path: PathLike) -> Iterator[None]:
+    """Context in which errors of the system become an :class:`InputError` that names the file, otherwise ``path``."""
     try:
-        partial.mkdir(parents=True)
-        yield partial
-        if path.is_dir():
-            shutil.rmtree(path)
-        partial.rename(path)
+        yield
     except OSError as error:
-        raise InputError(f"{error.filename or path}: cannot be written: {error.strerror}") from error
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
+        remedy = " as a file; give a folder" if isinstance(error, FileExistsError) else ""
+        raise InputError(f"{error.filename or path}: cannot be written: {error.strerror}{remedy}") from error
 
 
 def write_bytes(path: PathLike, content: bytes) -> None:
-    """Writes a file atomically.
-
-    Raises:
-        InputError: it cannot be written.
-    """
+    """Writes a file atomically; raises :class:`InputError` if it cannot be written."""
     with atomic_path(path) as partial:
         partial.write_bytes(content)
 
 
-def write_json(path: PathLike, value: Any, indent: Optional[int] = None) -> None:
-    """Writes a JSON file atomically; keys are sorted.
-
-    Raises:
-        InputError: it cannot be written.
-    """
-    write_bytes(path, (json.dumps(value, indent=indent, sort_keys=True) + "\n").encode())
-
-
-def parse_json(text: Union[str, bytes]) -> Any:
-    """Parses JSON.
-
-    Raises:
-        ValueError: it is invalid or nested too deeply.
-    """
-    try:
-        return json.loads(text)
-    except RecursionError:
-        raise ValueError("nested too deeply") from None
-
-
-def json_bytes(value: Any, **settings: Any) -> bytes:
-    """Formats a value as JSON in UTF-8; parts of file names that are not UTF-8 are escaped.
-
-    Args:
-        value: strings, numbers, lists and dictionaries.
-        settings: arguments of ``json.dumps``.
-    """
-    return (json.dumps(value, ensure_ascii=False, **settings) + "\n").encode("utf-8", "backslashreplace")
+def write_json(path: PathLike, value: Any, indent: Optional[int] = None, sort_keys: bool = True) -> None:
+    """Writes a JSON file atomically, in UTF-8; parts of file names that are not UTF-8 are escaped."""
+    text = json.dumps(value, ensure_ascii=False, indent=indent, sort_keys=sort_keys)
+    write_bytes(path, f"{text}\n".encode("utf-8", "backslashreplace"))
 
 
 def read_json(path: PathLike) -> Any:
@@ -136,11 +112,7 @@ def read_json(path: PathLike) -> Any:
 
 
 def copy_file(original: PathLike, path: PathLike) -> None:
-    """Copies a file atomically.
-
-    Raises:
-        InputError: it cannot be read or written.
-    """
+    """Copies a file atomically; raises :class:`InputError` if it cannot be read or written."""
     with atomic_path(path) as partial:
         shutil.copyfile(original, partial)
 
@@ -158,6 +130,12 @@ def is_stream(path: PathLike) -> bool:
     return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
 
 
+def refuse_streams(*paths: PathLike) -> None:
+    """Raises :class:`InputError` if a path is a pipe or a device, for files that are read more than once."""
+    for path in filter(is_stream, paths):
+        raise InputError(f"{path}: is a pipe or a device, which can be read only once; give a file")
+
+
 # --- Fingerprints ---
 
 
@@ -165,11 +143,10 @@ def sha256(path: PathLike) -> str:
     """SHA-256 of the content of a file; for a folder, of the names and hashes of its files.
 
     Raises:
-        InputError: it cannot be read, or is a pipe or device, which can be read only once.
+        InputError: it cannot be read, or is a pipe or device.
     """
     path = Path(path)
-    if is_stream(path):
-        raise InputError(f"{path}: is a pipe or a device, which can be read only once; give a file")
+    refuse_streams(path)
     if path.is_dir():
         digest = hashlib.sha256()
         for file in sorted(file for file in path.rglob("*") if file.is_file()):
@@ -207,11 +184,7 @@ def fingerprint(settings: Mapping[str, Any], files: Iterable[PathLike] = ()) -> 
 
 @contextmanager
 def file_lock(path: PathLike) -> Iterator[None]:
-    """Holds the exclusive lock of an output file, ``.NAME.lock`` next to it.
-
-    Raises:
-        InputError: another process holds it.
-    """
+    """Holds the exclusive lock of an output file, ``.NAME.lock`` next to it; see :func:`folder_lock`."""
     path = _link_target(Path(path))
     with _lock(path.with_name(f".{path.name}.lock"), path):
         yield
@@ -232,15 +205,12 @@ def folder_lock(folder: PathLike) -> Iterator[None]:
 def _lock(file: Path, path: Path) -> Iterator[None]:
     """Holds a lock, which the system releases when the process ends, however it ends."""
     lock = FileLock(file)
-    try:
+    with _write_errors(file):
         file.parent.mkdir(parents=True, exist_ok=True)
-        lock.acquire(timeout=LOCK_TIMEOUT)
-    except Timeout:
-        raise InputError(f"{path}: in use by another process; wait for its end, or end it") from None
-    except FileExistsError as error:
-        raise InputError(f"{path}: cannot be written: {error.filename} is a file; give a folder") from error
-    except OSError as error:
-        raise InputError(f"{file}: cannot be written: {error.strerror}") from error
+        try:
+            lock.acquire(timeout=LOCK_TIMEOUT)
+        except Timeout:
+            raise InputError(f"{path}: in use by another process; wait for its end, or end it") from None
     try:
         yield
     finally:

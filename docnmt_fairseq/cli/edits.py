@@ -11,7 +11,8 @@ from typing import Iterable, Tuple
 
 from docnmt_fairseq.corpus.delimited import parallel_lines
 from docnmt_fairseq.corpus.edits import edited_line, operations_line
-from docnmt_fairseq.corpus.files import atomic_files, read_lines, refuse_streams
+from docnmt_fairseq.corpus.files import atomic_files, read_lines
+from docnmt_fairseq.files import refuse_streams
 
 HELP = "post-edited text to edit operations, and back"
 

@@ -25,28 +25,6 @@ EXTRA_HELP = (
     f"after those of source and target; SUFFIX={'|'.join(MODELS)}: its tokenizer, subwords and dictionary "
     f"(default: {LIKE_SOURCE})"
 )
-# Options that belong to the models and dictionaries; --reuse takes them from the reused output.
-MODEL_OPTIONS = (
-    "tokenizer",
-    "source_tokenizer",
-    "target_tokenizer",
-    "truecase",
-    "subwords",
-    "vocab_size",
-    "joint",
-    "character_coverage",
-    "byte_fallback",
-    "normalization",
-    "subword_model",
-    "min_count",
-    "max_words",
-    "seed",
-    "extra",
-    "edits_of",
-    "source_lang_token",
-    "target_lang_token",
-)
-
 Files = Union[str, Sequence[str]]
 
 
@@ -116,7 +94,7 @@ class PrepareConfig:
         None, "format of --test, if different", names=readers.READERS, metavar="FORMAT", group=INPUT
     )
     reader_options: Mapping[str, Any] = field(default_factory=dict)
-    on_empty: str = option("error", "sentence pairs with an empty side", names=Choices(ON_EMPTY), group=TEXT)
+    on_empty: str = option("error", "sentence pairs with an empty side", names=Choices(ON_EMPTY), group=INPUT)
     tokenizer: str = option(
         "none",
         "moses: sacremoses; moses-escaped: the same as in fairseq's released models; jieba: Chinese words",
@@ -355,6 +333,11 @@ class PrepareConfig:
             for name, value in values.items()
             if name not in left_out
         }
+
+
+# Options that belong to the models and dictionaries; --reuse takes them from the reused output.
+MODEL_OPTIONS = [known.name for known in fields(PrepareConfig) if known.metadata.get("group") in (TEXT, SUBWORDS)]
+MODEL_OPTIONS += ["extra", "source_lang_token", "target_lang_token"]
 
 
 def _name_and_models(extra: str) -> Tuple[str, str]:

@@ -6,18 +6,7 @@ from collections import Counter
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from itertools import chain
 from pathlib import Path
-from typing import (
-    TYPE_CHECKING,
-    BinaryIO,
-    Dict,
-    Iterable,
-    Iterator,
-    List,
-    Mapping,
-    NamedTuple,
-    Optional,
-    Sequence,
-)
+from typing import TYPE_CHECKING, BinaryIO, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Sequence
 
 import numpy as np
 
@@ -25,7 +14,7 @@ from docnmt_fairseq.boundaries import BOUNDARIES, DOCUMENT, PARAGRAPH
 from docnmt_fairseq.corpus.files import read_lines
 from docnmt_fairseq.corpus.subwords import load_subword_model
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.files import PathLike, atomic_folder, atomic_path, parse_json, write_bytes
+from docnmt_fairseq.files import PathLike, atomic_folder, atomic_path, write_json
 
 if TYPE_CHECKING:
     from fairseq.data import Dictionary
@@ -163,13 +152,11 @@ class ItemWriter(AbstractContextManager["ItemWriter"]):
         self.tokens += len(items.tokens)
 
     def __exit__(self, kind: object, *error: object) -> None:
-        self._file.close()
-        if kind is None:
-            self._write_index()
-
-    def _write_index(self) -> None:
         from fairseq.data.indexed_dataset import MMapIndexedDataset, _dtype_header_code
 
+        self._file.close()
+        if kind is not None:
+            return
         with open(f"{self.prefix}.idx", "wb") as stream:
             stream.write(MMapIndexedDataset.Index._HDR_MAGIC)
             stream.write(struct.pack("<QBQ", 1, _dtype_header_code(self.type.type), self.lines))
@@ -197,8 +184,6 @@ def write_data_bin(
         splits: batches of items of each split, one per side.
         language_tokens: language token of each side.
 
-    Raises:
-        InputError: the folder cannot be written.
     """
     pair = "-".join(list(dictionaries)[:2])
     tokens: Dict[str, List[int]] = {}
@@ -223,7 +208,7 @@ def write_language_tokens(data_bin: Path, tokens: Mapping[str, Optional[str]]) -
     """Writes the language tokens that the sentences of each side start with, if any side has one."""
     present = {side: token for side, token in tokens.items() if token is not None}
     if present:
-        write_bytes(data_bin / LANGUAGE_TOKENS, (json.dumps(present, ensure_ascii=False) + "\n").encode())
+        write_json(data_bin / LANGUAGE_TOKENS, present, sort_keys=False)
 
 
 def read_language_tokens(data_bin: Path) -> Dict[str, str]:
@@ -231,10 +216,8 @@ def read_language_tokens(data_bin: Path) -> Dict[str, str]:
     path = data_bin / LANGUAGE_TOKENS
     if not path.is_file():
         return {}
-    try:
-        return {str(side): str(token) for side, token in parse_json(path.read_text(encoding="utf-8")).items()}
-    except (ValueError, AttributeError) as error:
-        raise InputError(f"{path}: damaged; make the data-bin again") from error
+    tokens: Dict[str, str] = json.loads(path.read_bytes())
+    return tokens
 
 
 # --- Dictionaries ---

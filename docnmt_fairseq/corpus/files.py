@@ -2,8 +2,6 @@
 
 import bz2
 import gzip
-import importlib
-import io
 import logging
 import lzma
 import os
@@ -16,7 +14,7 @@ from zipfile import BadZipFile
 import numpy as np
 
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.files import PathLike, atomic_path, atomic_paths, is_stream
+from docnmt_fairseq.files import PathLike, atomic_path, atomic_paths
 
 try:
     from backports import zstd  # part of Python from 3.14 on
@@ -113,8 +111,7 @@ def open_binary(path: PathLike) -> BinaryIO:
     packing = packing_of(path).lower()
     try:
         if packing == ".zst" and zstd is None:
-            stream = pyarrow_module("pyarrow", path, "zstd").input_stream(str(path), compression="zstd")
-            return cast(BinaryIO, io.BufferedReader(stream))
+            raise InputError(f"{path}: needs pip install 'docnmt_fairseq[zstd]'")
         openers = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open, ".zst": zstd and zstd.open}
         opener: Any = openers.get(packing, open)
         return cast(BinaryIO, opener(path, "rb"))
@@ -126,26 +123,6 @@ def existing_file(path: PathLike) -> Path:
     """Returns a file, or its packed form if only that exists."""
     candidates = [Path(path), *(Path(f"{path}{ending}") for ending in PACKED)]
     return next((candidate for candidate in candidates if candidate.exists()), candidates[0])
-
-
-def pyarrow_module(name: str, reason: object, extra: str = "parquet") -> Any:
-    """Imports a module of PyArrow, an optional dependency.
-
-    Args:
-        name: module.
-        reason: file that needs it.
-        extra: extra to install.
-    """
-    try:
-        return importlib.import_module(name)
-    except ImportError as error:
-        raise InputError(f"{reason}: needs pip install 'docnmt_fairseq[{extra}]'") from error
-
-
-def refuse_streams(*paths: PathLike) -> None:
-    """Raises :class:`InputError` if a path is a pipe or a device, for files that are read more than once."""
-    for path in filter(is_stream, paths):
-        raise InputError(f"{path}: is a pipe or a device, which can be read only once; give a file")
 
 
 @contextmanager

@@ -44,7 +44,7 @@ from docnmt_fairseq.corpus.subwords import check_subword_model, subword_encoder,
 from docnmt_fairseq.corpus.text import NON_JOINER, TextCounts, normalise_documents
 from docnmt_fairseq.corpus.tokenizers import train_truecaser
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.files import copy_file, folder_lock, json_bytes, sha256, write_bytes
+from docnmt_fairseq.files import copy_file, folder_lock, sha256, write_json
 
 if TYPE_CHECKING:
     from fairseq.data import Dictionary
@@ -89,7 +89,7 @@ def prepare(config: PrepareConfig) -> Dict[str, Any]:
             "options": config.as_options(),
             "versions": _versions(),
         }
-        write_bytes(work.output / MANIFEST, json_bytes(manifest, indent=2, sort_keys=True))
+        write_json(work.output / MANIFEST, manifest, indent=2)
     return manifest
 
 
@@ -123,11 +123,10 @@ class Preparation:
             return asdict(counts)
 
         inputs = {
-            "files": [file["sha256"] for file in files],
+            "files": [[Path(file["path"]).name, file["sha256"]] for file in files],  # names may determine columns
             "format": split.format,
             "options": asdict(config.reading),
             "empty": config.on_empty,
-            "from_names": [reader.settings_from_names(corpus) for corpus in split.corpora],
             "shards": len(shards),
         }
         return self.cache.run(f"text/{split.name}", inputs, list(chain.from_iterable(shards)), action)
@@ -268,11 +267,7 @@ class Preparation:
         for path in self.output.glob(f"{DATA_BIN}-*"):
             if re.fullmatch(rf"{DATA_BIN}-[1-9]\d*", path.name) and path not in folders:
                 logger.warning(f"{path}: removed, because it belongs to a previous value of --shards")
-                self.cache.stamp(path.name).unlink(missing_ok=True)
-                if path.is_symlink():
-                    path.unlink()
-                else:
-                    shutil.rmtree(path)
+                shutil.rmtree(path)
         common: Dict[str, Any] = {
             "dictionaries": [sha256(self.models / f"dict.{side}.txt") for side in self.pipelines],
             "language_tokens": {side: pipeline.language_token for side, pipeline in self.pipelines.items()},

@@ -1,5 +1,6 @@
 """Outputs of ``docnmt prepare``: their manifest, options, data-bin and languages."""
 
+import json
 import os
 import re
 from pathlib import Path
@@ -7,7 +8,7 @@ from typing import Any, Dict, List, Optional, Tuple
 
 from docnmt_fairseq.corpus.data_bin import DATA_BIN
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.files import PathLike, parse_json
+from docnmt_fairseq.files import PathLike
 
 MANIFEST = "manifest.json"
 CHECKPOINT = "checkpoint.pt"  # of a model imported by docnmt import
@@ -26,7 +27,7 @@ def manifest_options(output: PathLike, option: str) -> Dict[str, Any]:
         InputError: the folder is not a complete output.
     """
     try:
-        options: Dict[str, Any] = parse_json((Path(output) / MANIFEST).read_text(encoding="utf-8"))["options"]
+        options: Dict[str, Any] = json.loads((Path(output) / MANIFEST).read_text(encoding="utf-8"))["options"]
     except (OSError, ValueError, KeyError) as error:
         raise InputError(f"{option} {output}: not a complete output of docnmt prepare (no {MANIFEST})") from error
     return options
@@ -34,7 +35,7 @@ def manifest_options(output: PathLike, option: str) -> Dict[str, Any]:
 
 def imported_from(folder: PathLike) -> Optional[Dict[str, Any]]:
     """Returns the description of the released model that a folder was imported from, None for other folders."""
-    content = parse_json((Path(folder) / MANIFEST).read_text(encoding="utf-8"))
+    content = json.loads((Path(folder) / MANIFEST).read_text(encoding="utf-8"))
     about: Optional[Dict[str, Any]] = content.get(IMPORTED)
     return about
 

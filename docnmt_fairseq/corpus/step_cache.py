@@ -41,8 +41,7 @@ class StepCache:
         Args:
             name: name of the step.
             inputs: everything the outputs depend on, as JSON values: options, digests of files and earlier steps.
-            outputs: files or folders that the action writes. Files that others add to such a folder are ignored;
-                files that only a previous run wrote are removed.
+            outputs: files or folders that the action writes. Files that others add to such a folder are ignored.
             action: does the work and returns values to record, as JSON values.
         """
         cached = self._cached(name, inputs, outputs)
@@ -50,20 +49,16 @@ class StepCache:
             logger.info(f"{name}: up to date, skipped")
             return cached
         logger.info(f"{name}: running")
-        stamp, previous = self.stamp(name), self._read(name)
+        stamp = self.stamp(name)
         self.summary.unlink(missing_ok=True)
         stamp.unlink(missing_ok=True)
         step = Step(_digest(name, inputs), action() or {})
-        for file, recorded in previous.get("outputs", {}).items():
-            path = self.folder / file
-            if not any(output in (path, *path.parents) for output in outputs) and identity(path) == recorded:
-                path.unlink(missing_ok=True)
         write_json(stamp, {**step._asdict(), "outputs": self._state(outputs)}, indent=1)
         return step
 
     def _cached(self, name: str, inputs: Mapping[str, Any], outputs: Sequence[Path]) -> Optional[Step]:
         """Returns the step if it was run with the same inputs and its outputs are unchanged, None otherwise."""
-        stamp, state = self._read(name), self._state(outputs)
+        stamp, state = read_json(self.stamp(name)) or {}, self._state(outputs)
         if stamp.get("digest") != _digest(name, inputs):
             return None
         files = {str(path.relative_to(self.folder)) for path in outputs if not path.is_dir()}
@@ -73,11 +68,6 @@ class StepCache:
     def stamp(self, name: str) -> Path:
         """Path of the stamp of a step."""
         return self.folder / ".stamps" / (name.replace("/", ".") + ".json")
-
-    def _read(self, name: str) -> Dict[str, Any]:
-        """Returns the content of a stamp; empty if it is missing or damaged."""
-        content = read_json(self.stamp(name))
-        return content if isinstance(content, dict) and {*Step._fields, "outputs"} <= content.keys() else {}
 
     def _state(self, outputs: Sequence[Path]) -> Dict[str, Any]:
         """Size and modification time of every output file by its path in the folder; None for missing files."""

@@ -14,12 +14,12 @@ import torch
 import torch.nn.functional as F
 
 from docnmt_fairseq.boundaries import is_boundary
-from docnmt_fairseq.corpus.files import npy_on_disk, read_lines, refuse_streams
+from docnmt_fairseq.corpus.files import npy_on_disk, read_lines
 from docnmt_fairseq.embedding import Settings
 from docnmt_fairseq.embedding.methods import METHODS, Average
 from docnmt_fairseq.embedding.words import CHUNK, Vocabulary, Words, WordVectors
 from docnmt_fairseq.errors import InputError, first_line
-from docnmt_fairseq.files import PathLike, write_bytes
+from docnmt_fairseq.files import PathLike, refuse_streams, write_bytes
 
 FORMAT = 1
 SAMPLE = 100_000  # sentences that the first component of a large corpus is computed from, spread over all of it

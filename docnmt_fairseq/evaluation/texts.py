@@ -7,9 +7,10 @@ from typing import Dict, List, Optional, Sequence, Tuple
 
 from docnmt_fairseq.boundaries import DOCUMENT, is_boundary, levels_ended
 from docnmt_fairseq.corpus.delimited import parallel_lines, read_documents
-from docnmt_fairseq.corpus.files import read_lines, refuse_streams
+from docnmt_fairseq.corpus.files import read_lines
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.evaluation.generate_log import restore_document_order, subword_mark
+from docnmt_fairseq.files import refuse_streams
 
 ON_EMPTY = ("score", "error")
 LEVELS = ("sentence", "document")

@@ -21,7 +21,7 @@ from docnmt_fairseq.corpus.pipeline import SidePipeline
 from docnmt_fairseq.corpus.prepared import CHECKPOINT, IMPORTED, MANIFEST
 from docnmt_fairseq.corpus.subwords import CODES, bpe_encoder, load_subword_model
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.files import atomic_folder, copy_file, json_bytes, sha256
+from docnmt_fairseq.files import atomic_folder, copy_file, sha256, write_json
 from docnmt_fairseq.hub import families  # noqa: F401  (registers them)
 from docnmt_fairseq.hub.base import (
     CONFIG,
@@ -74,7 +74,7 @@ def import_model(source: str, options: ImportOptions) -> Dict[str, Any]:
             "from": source, "revision": commit, "licence": licence(path), "architecture": options.architecture,
         }  # fmt: skip
         manifest = _manifest(model, languages, folder, about)
-        (folder / MANIFEST).write_bytes(json_bytes(manifest, indent=2, sort_keys=True))
+        write_json(folder / MANIFEST, manifest, indent=2)
     return manifest
 
 

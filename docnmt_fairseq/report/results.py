@@ -1,5 +1,6 @@
 """Report sections of result files: scores of ``docnmt score``, and training curves of ``fairseq-train``."""
 
+import json
 import math
 import re
 from pathlib import Path
@@ -7,7 +8,6 @@ from typing import Any, Dict, List, Tuple
 
 from docnmt_fairseq.corpus.files import read_lines
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.files import parse_json
 from docnmt_fairseq.report.html import Axis, line_chart, table
 
 _LINE = re.compile(r"""\| ([\w.-]+) \| (\{".*\}|epoch \d+.*)$""")  # JSON or text, by --log-format
@@ -32,7 +32,7 @@ def scores_section(path: Path) -> str:
         InputError: another file.
     """
     try:
-        results = parse_json(path.read_text(encoding="utf-8"))
+        results = json.loads(path.read_text(encoding="utf-8"))
         return _synth(results) if "systems" in results else _scores(results)
     except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
         raise InputError(f"--results {path}: not the JSON output of docnmt score ({error})") from error
@@ -123,7 +123,7 @@ def read_curves(path: Path) -> Curves:
 def _figures(text: str) -> Dict[str, float]:
     """Finite numbers of a line."""
     try:
-        pairs = parse_json(text).items() if text.startswith("{") else _FIGURE.findall(text)
+        pairs = json.loads(text).items() if text.startswith("{") else _FIGURE.findall(text)
     except ValueError:
         return {}  # interleaved output of two processes
     figures = {}

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import ContextManager, Iterator, List, Optional, Sequence, Set, Tuple
 
 from docnmt_fairseq.boundaries import is_boundary
-from docnmt_fairseq.corpus.files import open_binary, packing_of, read_lines, refuse_streams, unpacked_name
+from docnmt_fairseq.corpus.files import open_binary, packing_of, read_lines, unpacked_name
 from docnmt_fairseq.corpus.text import normalise
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.files import file_lock, folder_lock, is_stream
+from docnmt_fairseq.files import file_lock, folder_lock, is_stream, refuse_streams
 from docnmt_fairseq.translate.formats import PLAIN, RUNNING, Document, Format, Reading, format_of, named_format
 from docnmt_fairseq.translate.writers import read_journal
 

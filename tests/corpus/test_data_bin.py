@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from docnmt_fairseq.corpus.config import PrepareConfig
 from docnmt_fairseq.corpus.data_bin import (
-    LANGUAGE_TOKENS,
     DictionaryNumbering,
     Items,
     ItemWriter,
@@ -180,6 +179,3 @@ def test_language_tokens(tmp_path):
     assert not list(tmp_path.iterdir()) and read_language_tokens(tmp_path) == {}
     write_language_tokens(tmp_path, {"en": None, "de": "▁__de__"})
     assert read_language_tokens(tmp_path) == {"de": "▁__de__"}
-    (tmp_path / LANGUAGE_TOKENS).write_bytes(b"{")
-    with pytest.raises(InputError, match=LANGUAGE_TOKENS):
-        read_language_tokens(tmp_path)

@@ -5,7 +5,6 @@ import gzip
 import json
 import lzma
 import re
-import sys
 from pathlib import Path
 
 import pytest
@@ -32,22 +31,13 @@ def test_packed_files(tmp_path):
             list(read_lines(tmp_path / name))
 
 
-@pytest.mark.parametrize("library", ["backports.zstd", "pyarrow", None])
-def test_zst(tmp_path, monkeypatch, library):
-    pyarrow, path = pytest.importorskip("pyarrow"), tmp_path / "x.zst"
-    with pyarrow.output_stream(str(path), compression="zstd") as stream:
-        stream.write(b"a\nb\n" * 100)
-    monkeypatch.setattr(files, "zstd", pytest.importorskip(library) if library == "backports.zstd" else None)
-    if library is None:
-        monkeypatch.setitem(sys.modules, "pyarrow", None)
-        with pytest.raises(InputError, match=r"x\.zst: needs pip install 'docnmt_fairseq\[zstd\]'"):
-            list(read_lines(path))
-        return
+def test_zst(tmp_path, monkeypatch):
+    zstd, path = pytest.importorskip("backports.zstd"), tmp_path / "x.zst"
+    path.write_bytes(zstd.compress(b"a\nb\n" * 100))
     assert list(read_lines(path)) == ["a", "b"] * 100
-    for content in (path.read_bytes()[:-5], b"a\nb\n"):
-        path.write_bytes(content)
-        with pytest.raises(InputError, match=r"x\.zst:1"):
-            list(read_lines(path))
+    monkeypatch.setattr(files, "zstd", None)
+    with pytest.raises(InputError, match=r"docnmt_fairseq\[zstd\]"):
+        list(read_lines(path))
 
 
 @pytest.mark.parametrize("ending", [".gz", ".bz2", ".xz"])

@@ -1,6 +1,7 @@
 """JSON lines and Parquet, one document per row."""
 
 import json
+import sys
 
 import pytest
 
@@ -118,7 +119,7 @@ def test_bad_parquet(tmp_path):
 
 def test_missing_pyarrow(tmp_path, monkeypatch):
     path = table(tmp_path, ROWS)
-    monkeypatch.setitem(__import__("sys").modules, "pyarrow.parquet", None)
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
     refused("parquet", [path], "docnmt_fairseq[parquet]")
 
 

@@ -80,16 +80,3 @@ def test_files_added_to_an_output_folder_are_ignored(tmp_path):
     (output / "train.bin").unlink()
     cache.run("data-bin", {}, [output], action)
     assert len(runs) == 2
-
-
-def test_unchanged_files_of_a_previous_run_are_removed(tmp_path):
-    cache = StepCache(tmp_path, tmp_path / "summary")
-
-    def run(*names):
-        paths = [tmp_path / name for name in names]
-        cache.run("text", {"names": names}, paths, lambda: [path.write_text("made") for path in paths] and None)
-
-    run("a", "b", "c")
-    (tmp_path / "c").write_text("edited")
-    run("a", "e")
-    assert {path.name for path in tmp_path.iterdir()} == {".stamps", "a", "c", "e"}

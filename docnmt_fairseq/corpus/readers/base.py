@@ -131,10 +131,6 @@ class Reader(ABC):
     def read(self, paths: Sequence[Path]) -> Iterator[Document]:
         """Yields the documents of the files."""
 
-    def settings_from_names(self, paths: Sequence[Path]) -> Any:
-        """Returns settings that depend on the names of the files, as a JSON value; None in most formats."""
-        return None
-
     @property
     def sides(self) -> int:
         """Number of sides of the documents."""

@@ -1,15 +1,15 @@
 """Tables with one document per row: JSON lines and Parquet."""
 
+import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Iterable, Iterator, List, Sequence, Tuple
 
 from docnmt_fairseq.boundaries import MAX_LEVELS, boundary, levels_ended
 from docnmt_fairseq.corpus.document import Document, DocumentBuilder
-from docnmt_fairseq.corpus.files import pyarrow_module, read_lines
+from docnmt_fairseq.corpus.files import read_lines
 from docnmt_fairseq.corpus.readers.base import Reader, ReaderOptions, register
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.files import parse_json
 from docnmt_fairseq.options import option
 
 PARQUET_ROWS = 16  # rows converted to Python objects at a time
@@ -102,13 +102,17 @@ def _json_rows(path: Path) -> Iterator[Tuple[int, Any]]:
         if not line:
             continue
         try:
-            yield number, parse_json(line)
+            yield number, json.loads(line)
         except ValueError as error:
             raise InputError.at(path, number, f"not JSON: {error}") from error
 
 
 def _parquet_rows(path: Path, columns: List[str]) -> Iterator[Tuple[int, Any]]:
-    pyarrow, parquet = pyarrow_module("pyarrow", path), pyarrow_module("pyarrow.parquet", path)
+    try:
+        import pyarrow
+        from pyarrow import parquet
+    except ImportError as error:
+        raise InputError(f"{path}: needs pip install 'docnmt_fairseq[parquet]'") from error
     number = 0
     try:
         with parquet.ParquetFile(path) as file:

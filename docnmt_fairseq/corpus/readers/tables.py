@@ -153,10 +153,6 @@ class NewsCommentaryReader(Reader):
         lines = ((number, texts if any(texts) else None) for number, texts in parallel_lines(paths))
         return split_at_empty_rows(lines, tuple(str(path) for path in paths))
 
-    def settings_from_names(self, paths: Sequence[Path]) -> Optional[List[int]]:
-        """Returns the column of each side of a table."""
-        return list(self._columns(paths[0]).texts) if unpacked_name(paths[0].name).endswith(TABLE) else None
-
     def _columns(self, path: Path) -> Columns:
         """Returns the column of each side, from the languages in the file name."""
         found = PAIR.search(unpacked_name(path.name))

@@ -1,5 +1,6 @@
 """Items of contrastive test sets, and the JSON fields that readers take them from."""
 
+import json
 import logging
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -9,7 +10,6 @@ from typing import Iterator, List, Mapping, Optional, Tuple, Type, TypeVar, Unio
 from docnmt_fairseq.boundaries import is_boundary
 from docnmt_fairseq.corpus.files import read_lines
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.files import parse_json
 
 logger = logging.getLogger(__name__)
 
@@ -86,7 +86,7 @@ def read_json(path: Path, kind: Type[T]) -> T:
         InputError: not JSON, empty, or of another type.
     """
     try:
-        content = parse_json("\n".join(read_lines(path)))
+        content = json.loads("\n".join(read_lines(path)))
     except ValueError:
         content = None
     if not isinstance(content, kind) or not content:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Mapping, Tuple
 from docnmt_fairseq.boundaries import PARAGRAPH
 from docnmt_fairseq.corpus.subwords import SENTENCEPIECE, load_subword_model
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.files import copy_file, json_bytes, read_json, write_bytes
+from docnmt_fairseq.files import copy_file, read_json, write_json
 from docnmt_fairseq.hub.base import FAMILIES, Family, ImportedModel, Request
 from docnmt_fairseq.hub.base import read_json as read_config
 from docnmt_fairseq.hub.hub_text import NLLB_CODE
@@ -193,9 +193,9 @@ def write_tokenizer(text: "HubText", name: str, folder: Path) -> Dict[str, Any]:
     tokens, ids = _language_tokens(text, name), text.vocabularies.ids(1)
     if name == M2M:
         pieces = {symbol: number for symbol, number in ids.items() if number < min(ids[token] for token in tokens)}
-        write_bytes(folder / "vocab.json", json_bytes(pieces, indent=2))
+        write_json(folder / "vocab.json", pieces, indent=2, sort_keys=False)
     special = {"additional_special_tokens": tokens, "eos_token": "</s>"}
-    write_bytes(folder / "special_tokens_map.json", json_bytes(special, indent=2, sort_keys=True))
+    write_json(folder / "special_tokens_map.json", special, indent=2)
     source, target = ((token or "").strip("_") if name == M2M else token for token in text.tokens)
     return {"src_lang": source, "tgt_lang": target}
 
@@ -222,4 +222,4 @@ def write_nllb(text: "HubText", folder: Path) -> None:
             if token["content"] not in SPECIAL:
                 content["model"]["vocab"].pop(token["content"], None)
     content["added_tokens"].sort(key=lambda token: token["id"])
-    write_bytes(path, json_bytes(content, indent=2))
+    write_json(path, content, indent=2, sort_keys=False)

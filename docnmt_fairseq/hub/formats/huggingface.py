@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Optional
 
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.files import json_bytes, write_bytes
+from docnmt_fairseq.files import write_bytes, write_json
 from docnmt_fairseq.hub.exporting import EXPORT_FORMATS, ExportFormat
 
 if TYPE_CHECKING:
@@ -66,8 +66,8 @@ def _write_model(ensemble: "Ensemble", model: "HubModel", folder: Path, precisio
     token = read_language_tokens(data_bin(ensemble.data)).get(ensemble.languages[1])
     if token is not None:
         generation["forced_bos_token_id"] = model.vocabularies.ids(1)[hub_symbol(token)]
-    write_bytes(folder / CONFIG, json_bytes(config, indent=2, sort_keys=True))
-    write_bytes(folder / "generation_config.json", json_bytes(generation, indent=2, sort_keys=True))
+    write_json(folder / CONFIG, config, indent=2)
+    write_json(folder / "generation_config.json", generation, indent=2)
     kind = torch.bfloat16 if precision == "bf16" else torch.float32
     content = {name: value.to(kind).contiguous() for name, value in sorted(tensors.items())}
     write_bytes(folder / SAFETENSORS, save(content, metadata={"format": "pt"}))
@@ -99,7 +99,7 @@ def _write_text_files(data: Path, model: "HubModel", folder: Path) -> None:
     name = None if text is None else tokenizer_of(text)
     if name in (None, marian.TOKENIZER):
         for side, file in enumerate(["vocab.json"] if vocabularies.shared else ["vocab.json", "target_vocab.json"]):
-            write_bytes(folder / file, json_bytes(vocabularies.ids(side), indent=2))
+            write_json(folder / file, vocabularies.ids(side), indent=2, sort_keys=False)
     lines = ["# Model for Hugging Face's transformers", "", f"Written by `docnmt export`: {model.architecture.name}."]
     if text is None or name is None:
         logger.warning(NO_TOKENIZER)
@@ -108,7 +108,7 @@ def _write_text_files(data: Path, model: "HubModel", folder: Path) -> None:
         is_marian = name == marian.TOKENIZER
         config = marian.write_tokenizer(text, folder) if is_marian else multilingual.write_tokenizer(text, name, folder)
         config["tokenizer_class"] = name
-        write_bytes(folder / "tokenizer_config.json", json_bytes(config, indent=2, sort_keys=True))
+        write_json(folder / "tokenizer_config.json", config, indent=2)
         if name == multilingual.NLLB:
             multilingual.write_nllb(text, folder)
         decode = ", use_source_tokenizer=False" if is_marian else ""
