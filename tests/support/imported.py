@@ -91,6 +91,7 @@ def _serve(address: str) -> None:
     for module in (*(f"fairseq_cli.{name}" for name in FAIRSEQ.values()), *SLOW_TO_IMPORT):
         importlib.import_module(module)
     importlib.import_module("docnmt_fairseq").register()
+    importlib.import_module("tests.support.composed").compose_with_cache()
     with socket.socket(socket.AF_UNIX) as server:
         server.bind(address)
         server.listen()

@@ -17,8 +17,10 @@ from fairseq import options, tasks
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 
 import docnmt_fairseq
+from tests.support.composed import compose_with_cache
 
 docnmt_fairseq.register()
+compose_with_cache()
 PLUGIN = str(Path(__file__).parents[2] / "docnmt_fairseq")
 HERE = ["--cpu", "--num-workers", "0"]
 TINY = ["--encoder-embed-dim", "8", "--encoder-ffn-embed-dim", "12", "--encoder-attention-heads", "2"]
