@@ -11,9 +11,8 @@ import torch
 from torch import Tensor, nn
 
 from benchmarks.lib.measuring import run_benchmark
-from benchmarks.lib.reporting import new_figure, table
+from benchmarks.lib.reporting import table
 from docnmt_fairseq.ca_layers.feed_forward import ContextAwareLayer, ContextAwareResidual, ResidualBlock
-from docnmt_fairseq.layers.capture import ContextFreeIndicator, capture
 
 TITLE = "Context-aware layers: the sanity tasks of [Z] sec. 4.5.1"
 STEPS, RATE, WIDTH = 1000, 0.1, 5
@@ -140,47 +139,6 @@ def residual_difference(steps: int) -> float:
         for wrap in (lambda f: ContextAwareResidual(block, [f, Sum()], [2, 2, 2]), Residual)
     )
     return float((ours - theirs).abs().max())
-
-
-def plot(args: argparse.Namespace, figures: dict) -> object:
-    """Returns a figure of surfaces and χ of one training each, with Adam."""
-    seed, steps = 0, args.steps
-    x, y = xor()
-    extended = square(-0.5, 1.5, GRID)
-    pictures: List[Tuple[str, Tensor, Tuple[float, float]]] = []
-    for name in ("CA-NN", "NN, 2 hidden"):
-        pictures += pictures_of(name, fit(XOR_MODELS[name], x, y, "Adam", seed, steps), extended, (-0.5, 1.5))
-    places, heights, trained = surface(seed)
-    of_surface = [("x·exp(−x² − y²)", heights.view(SURFACE, SURFACE), (-0.45, 0.45))]
-    for name in PUBLISHED:
-        model = fit(SURFACE_MODELS[name], places[trained], heights[trained], "Adam", seed, steps)
-        of_surface += pictures_of(name, model, places, (-0.45, 0.45))
-    figure, panels = new_figure(2, max(len(pictures), len(of_surface)), (15, 7))
-    for row, (found, (least, most)) in zip(panels, ((pictures, (-0.5, 1.5)), (of_surface, (-2.0, 2.0)))):
-        for panel in row[len(found) :]:
-            panel.set_visible(False)
-        for panel, (title, values, (low, high)) in zip(row, found):
-            extent = (least, most, least, most)
-            image = panel.imshow(values.t(), origin="lower", extent=extent, vmin=low, vmax=high, cmap="viridis")
-            panel.set(title=title, xlabel="x", ylabel="y")
-            figure.colorbar(image, ax=panel, location="bottom", shrink=0.8)
-    panels[0][0].scatter(*x.t(), c=["white" if value else "black" for value in y], edgecolors="red")
-    panels[1][0].scatter(*places[trained].t(), s=4, c="red")
-    figure.suptitle("Above XOR (white 1, black 0), below the smooth surface (red: points of the training)")
-    return figure
-
-
-def pictures_of(
-    name: str, model: nn.Module, x: Tensor, limits: Tuple[float, float]
-) -> List[Tuple[str, Tensor, Tuple[float, float]]]:
-    """Returns the height over a grid, and χ of every layer that has one."""
-    with capture(ContextFreeIndicator) as recording:
-        heights = model(x)
-    side = round(len(x) ** 0.5)
-    found = [(name, heights.view(side, side), limits)]
-    for number, (_, evidence) in enumerate(recording.entries, 1):
-        found.append((f"{name}:\nχ of layer {number}", evidence.chi.view(side, side), (0.0, 1.0)))
-    return found
 
 
 def spread(values: List[float]) -> str:

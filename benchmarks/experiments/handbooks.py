@@ -12,7 +12,6 @@ Studies of models trained by small-budget:
 
     by-model        register, CXMI and BLEU of all models, from the stored results
     by-updates      the same for one model (--models) by number of updates
-    recipe          report on the output of docnmt recipe en_de_manuals (--work)
 """
 
 import argparse
@@ -25,8 +24,7 @@ from typing import Any
 from benchmarks.experiments import handbooks_analysis as analysis
 from benchmarks.experiments import handbooks_report as report
 from benchmarks.lib.recipe_results import BASELINE, add_counts, parameters, results_of, score_sections
-from benchmarks.lib.reporting import RESULTS, ROOT, Store, command, progress_logged, table, write
-from docnmt_fairseq.evaluation.register_rules import RULES
+from benchmarks.lib.reporting import RESULTS, ROOT, Store, progress_logged, table, write
 from docnmt_fairseq.recipes.dataset import DatasetConfig, named_recipes, read_dataset_config
 from docnmt_fairseq.recipes.models import Model, model
 from docnmt_fairseq.recipes.processes import Machine
@@ -263,23 +261,12 @@ def summarise(args: argparse.Namespace) -> None:
         report.by_updates(stores, (args.models or ["conditional"])[0], args.pieces, args.results)
 
 
-def recipe_report(args: argparse.Namespace) -> None:
-    """Writes the report on the output of the recipe."""
-    rule = RULES["de"]()
-    test_sets = {
-        name: analysis.read_test_set(args.work, split, name, args.raw, rule)
-        for name, split in read_dataset_config(named_recipes()[RECIPE]).test_sets.items()
-    }
-    report.recipe(args.work, args.results, test_sets, rule, command(args.raw))
-
-
 STUDIES: dict[str, tuple[Callable[[argparse.Namespace], None], str]] = {
     "small-budget": (small_budget, SMALL_BUDGET),
     "context-only": (context_only, CONTEXT_ONLY),
     "talks-and-news": (talks_and_news, TALKS),
     "by-model": (summarise, SMALL_BUDGET),
     "by-updates": (summarise, SMALL_BUDGET),
-    "recipe": (recipe_report, "en-de-manuals"),
 }
 
 

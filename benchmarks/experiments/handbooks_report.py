@@ -4,15 +4,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import mean
 
-from benchmarks.experiments.handbooks_analysis import Name, TestSet
-from benchmarks.lib.recipe_results import BASELINE, CONTEXTS, validation_curve
-from benchmarks.lib.reporting import Store, command, finish, machine, new_figure, style, table, write
+from benchmarks.lib.recipe_results import BASELINE, CONTEXTS
+from benchmarks.lib.reporting import Store, command, finish, new_figure, style, table, write
 from docnmt_fairseq.evaluation.plots import COLOURS, MARKERS
-from docnmt_fairseq.evaluation.register_rules import RegisterRule
 
-TEST, REGISTERS = "test", ("du", "Sie")
-RESTRICTED = ("books", "jsinfo", "3b1b-reviewed")  # projects whose texts must not be redistributed
-SHOWN_SENTENCES, MIN_MARKED = 8, 3
+TEST = "test"
 DISTANCES = """\
 By distance in sentences to the last one with an unambiguous register in the reference: right registers in % of the
 labelled sentences whose translation shows a register (all seeds), and their number."""
@@ -158,45 +154,3 @@ def by_updates(stores: Mapping[int, Store], model: str, pieces: bool, results: P
     parts = [f"# Use of context by number of updates: {model}", table(["updates", "seeds", *names], rows)]
     parts += [f"Test set, means over seeds; documents are translated {view}.", "![By updates](manuals_by_updates.png)"]
     write("manuals_by_updates", [*parts, f"`{command()}`"], results)
-
-
-def recipe(work: Path, results: Path, test_sets: Mapping[str, TestSet], rule: RegisterRule, call: str) -> None:
-    """Writes the report on the recipe's output: score table, curves, register by distance, example documents."""
-    own = work / "table.md"
-    parts = [own.read_text(encoding="utf-8") if own.exists() else "# Handbooks", "![Validation loss](manuals.png)"]
-    names = [name for name in next(iter(test_sets.values())).translations]
-    figure, ((panel,),) = new_figure(size=(8, 4))
-    for number, (name, seed) in enumerate(names):
-        curve = validation_curve(work / "models" / f"{name}-{seed}" / "train.log")
-        panel.plot(*zip(*curve), label=f"{name}-{seed}", **style(number))
-    finish(panel, xlabel="updates after the start", ylabel="validation nll, bits per token")
-    figure.savefig(results / "manuals.png")
-    for title, test_set in test_sets.items():
-        runs: dict[str, list[dict]] = {}
-        for name in test_set.translations:
-            run = {"distances": {title: test_set.right_by_distance(name, rule)}}
-            runs.setdefault(name[0], []).append(run)
-        parts += [f"## {title}: register by distance", DISTANCES, by_distance(runs, title)]
-    for title, test_set in test_sets.items():
-        parts += [f"## {title}: examples", *examples(test_set, names)]
-    write("manuals", [*parts, f"`{call}`  \n{machine()}"], results)
-
-
-def examples(test_set: TestSet, names: Sequence[Name]) -> list[str]:
-    """Returns the first document of each register with enough labelled sentences, from the first of them on."""
-    parts, start, wanted = [], 0, {label for label in test_set.labels if label}
-    for number, source in enumerate(test_set.references.source or []):
-        labels = test_set.labels[start : start + len(source)]
-        start += len(source)
-        marked = [place for place, label in enumerate(labels) if label]
-        restricted = test_set.projects[number] in RESTRICTED
-        if len(marked) < MIN_MARKED or labels[marked[0]] not in wanted or restricted:
-            continue
-        wanted.remove(labels[marked[0]])
-        texts = [source, test_set.references.streams[0][number]]
-        texts += [test_set.translations[name][number] for name in names[:2]]
-        part = slice(marked[0], marked[0] + SHOWN_SENTENCES)
-        rows = [[text.replace("|", "\\|") for text in row] for row in zip(*(text[part] for text in texts))]
-        header = ["source", "reference", *(name[0] for name in names[:2])]
-        parts += [f"{test_set.projects[number]}: {labels[marked[0]]}", table(header, rows, numbers=False)]
-    return parts

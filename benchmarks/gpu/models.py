@@ -10,9 +10,6 @@ from collections.abc import Iterator
 from itertools import product
 
 import torch
-from torch.autograd import DeviceType
-from torch.nn.attention import SDPBackend, sdpa_kernel
-from torch.profiler import ProfilerActivity, profile
 
 from benchmarks.gpu.stage import STAGES, Figures, Point, Setting, Stage
 from benchmarks.lib.reporting import ROOT
@@ -22,11 +19,8 @@ from benchmarks.speed.generation_speed import Translator
 BASE, TINY = {"layers": 6, "width": 512, "ffn": 2048, "heads": 8}, {"layers": 2, "width": 16, "ffn": 16, "heads": 2}
 SYSTEMS = ("stock", "sentence", "conditional", "tree", "memory-3", "han")
 TYPES = {"bf16": ["--bf16"], "bf16-fused": ["--bf16", "--optimizer", "fused_adamw"], "fp16": ["--fp16"], "fp32": []}
-WITHOUT_CUDNN = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
 TOKENS, STEPS, WARMUP = (16_384, 65_536, 4_096), 20, 5
 TRANSLATE_TYPES = {"fp16": torch.float16, "fp32": torch.float32}
-PRODUCTS = ("gemm", "matmul", "cutlass", "nvjet", "xmma", "_mm", "addmm", "linear")  # in names of kernels
-LONGEST, NAME = 12, 60  # kernels in the report, characters of their names
 
 
 def arguments(setting: Setting, tokens: int, more: list[str]) -> Namespace:
@@ -48,7 +42,6 @@ class Training(Stage):
         sizes = (200,) if setting.dry else TOKENS
         others = ("fp16", "fp32") if setting.device.type == "cuda" else ("fp32",)
         cases = [(dtype, sizes[0], name) for dtype, name in product(("bf16-fused", "bf16"), SYSTEMS[:3])]
-        cases += [("bf16-fused-without-cudnn", sizes[0], "stock")]
         cases += [("bf16-fused", tokens, name) for tokens in sizes[1:2] for name in SYSTEMS[:3]]
         cases += [(dtype, sizes[0], name) for dtype, name in product(others, SYSTEMS[:3])]
         cases += [("bf16", sizes[0], name) for name in SYSTEMS[3:]]
@@ -64,21 +57,19 @@ def train(name: str, dtype: str, tokens: int, setting: Setting) -> Figures:
 
     Args:
         name: system.
-        dtype: key of ``TYPES``; with ``-without-cudnn`` attention does not use cuDNN.
+        dtype: key of ``TYPES``.
         tokens: tokens of a batch.
         setting: configuration.
     """
-    without_cudnn = dtype.endswith("-without-cudnn")
-    with sdpa_kernel(WITHOUT_CUDNN) if without_cudnn else torch.enable_grad():
-        system = System(name, arguments(setting, tokens, TYPES[dtype.removesuffix("-without-cudnn")]))
-        warmup, count = (1, 2) if setting.dry else (WARMUP, STEPS)
-        for sample in system.samples(0, warmup):
-            system.step(sample)
-        cuda = setting.device.type == "cuda"
-        if cuda:
-            torch.cuda.reset_peak_memory_stats()
-        first, seconds = (seconds_of(system, list(system.samples(warmup, count))) for _ in range(2))
-        target = sum(system.target_tokens(sample) for sample in system.samples(warmup, count))
+    system = System(name, arguments(setting, tokens, TYPES[dtype]))
+    warmup, count = (1, 2) if setting.dry else (WARMUP, STEPS)
+    for sample in system.samples(0, warmup):
+        system.step(sample)
+    cuda = setting.device.type == "cuda"
+    if cuda:
+        torch.cuda.reset_peak_memory_stats()
+    first, seconds = (seconds_of(system, list(system.samples(warmup, count))) for _ in range(2))
+    target = sum(system.target_tokens(sample) for sample in system.samples(warmup, count))
     times = {"ms per step": 1000 * seconds / count, "first ms": 1000 * first / count}
     peak = torch.cuda.max_memory_allocated() / 1e6 if cuda else 0.0
     return {"tokens/s": target / seconds, "first tokens/s": target / first, **times, "MB": peak}
@@ -94,7 +85,7 @@ def seconds_of(system: System, samples: list[dict]) -> float:
 
 @STAGES.register("stalls")
 class Stalls(Stage):
-    """Places at which a training step waits for the GPU, and the longest kernels."""
+    """Places at which a training step waits for the GPU."""
 
     minutes = 4.0
 
@@ -102,8 +93,6 @@ class Stalls(Stage):
         """Yields names and measuring functions."""
         for name in SYSTEMS:
             yield f"waits/{name}", lambda name=name: waits(name, setting)
-        for name in SYSTEMS[:3]:
-            yield f"profile/{name}", lambda name=name: profiled(name, setting)
 
 
 def waits(name: str, setting: Setting) -> Figures:
@@ -138,37 +127,6 @@ def place(stack: list[traceback.FrameSummary]) -> str:
         frame for frame in reversed(stack) if "/torch/" not in frame.filename and "warnings.py" not in frame.filename
     )
     return next((f"{frame.filename.removeprefix(f'{ROOT}/')}:{frame.lineno}" for frame in own), "PyTorch")
-
-
-def profiled(name: str, setting: Setting) -> Figures:
-    """Returns duration, busy time and idle share of a step, and the longest kernels.
-
-    The profiler delays launches, so that the GPU is idle more often than without it.
-    """
-    system = System(name, arguments(setting, 200 if setting.dry else 16_384, TYPES["bf16"]))
-    samples = list(system.samples(0, 4))
-    for sample in samples[:3]:
-        system.step(sample)
-    cuda = setting.device.type == "cuda"
-    activities = [ProfilerActivity.CPU, *([ProfilerActivity.CUDA] if cuda else [])]
-    with profile(activities=activities) as found:
-        system.step(samples[3])
-    kind = DeviceType.CUDA if cuda else DeviceType.CPU
-    events = [event for event in found.events() if event.device_type == kind and not event.is_user_annotation]
-    times: Counter[str] = Counter()
-    for event in events:
-        times[event.name] += (event.self_device_time_total if cuda else event.self_cpu_time_total) / 1000
-    spans = [event.time_range for event in events]
-    whole = (max(span.end for span in spans) - min(span.start for span in spans)) / 1000
-    total, kernels = sum(times.values()), Counter()
-    in_products = sum(value for key, value in times.items() if any(word in key.lower() for word in PRODUCTS))
-    for key, value in times.items():
-        kernels[key[:NAME]] += value
-    return {
-        "ms": whole, "ms busy": total, "share idle": max(0.0, 1 - total / whole),
-        "share in products": in_products / total, "operations": len(events),
-        "kernels": dict(kernels.most_common(LONGEST)),
-    }  # fmt: skip
 
 
 @STAGES.register("translating")

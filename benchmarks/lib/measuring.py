@@ -98,18 +98,12 @@ def shown_ratio(values: tuple[float, float, float] | list[float]) -> str:
     return "{:.2f} ({:.2f} to {:.2f})".format(*values)
 
 
-def target(label: str, value: float, limit: float, at_most: bool = True, digits: int = 2) -> str:
-    """Returns a list item with a value, its target and whether the target is met."""
-    met = value <= limit if at_most else value >= limit
-    return f"- {label} {'≤' if at_most else '≥'} {limit}: {value:.{digits}f}, {'met' if met else 'missed'}"
-
-
 def run_benchmark(name: str, argv: list[str] | None = None) -> None:
-    """Runs a benchmark module and writes its report and figures, and its plot if it has one.
+    """Runs a benchmark module and writes its report and figures.
 
     The module defines ``TITLE``, ``add_options(parser)``, ``measure(args)``, which returns figures for JSON, and
-    ``report(args, figures)``, which returns paragraphs. Optional: ``plot(args, figures)`` returns a Matplotlib figure;
-    ``child(args)`` handles a new process started by the benchmark (``--child``); ``prepare(args)`` runs before all.
+    ``report(args, figures)``, which returns paragraphs. Optional: ``child(args)`` handles a new process started by the
+    benchmark (``--child``); ``prepare(args)`` runs before all.
 
     Args:
         name: module.
@@ -137,7 +131,4 @@ def run_benchmark(name: str, argv: list[str] | None = None) -> None:
     title = getattr(args, "title", module.TITLE)
     header = [f"# {title}", f"`{facts['command']}`  \n{facts['machine']}; {threads()}"]
     paragraphs = [*header, *module.report(args, figures)]
-    if hasattr(module, "plot"):
-        module.plot(args, figures).savefig(args.results / f"{result}.png")
-        paragraphs.append(f"![{title}]({result}.png)")
     write(result, paragraphs, args.results)

@@ -18,8 +18,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from tqdm import tqdm
 
-from benchmarks.lib.measuring import keep_freed_memory, peak_of, print_peak, run_benchmark, seconds_of, target
-from benchmarks.lib.reporting import finish, new_figure, style, table
+from benchmarks.lib.measuring import keep_freed_memory, peak_of, print_peak, run_benchmark, seconds_of
+from benchmarks.lib.reporting import table
 from docnmt_fairseq.batch.layout import DocumentLayout, ToSentences, WithinSentences
 from docnmt_fairseq.context.base import CONTEXT_MECHANISMS, LayerConfig
 from docnmt_fairseq.context.conditional.attention import conditional_attention
@@ -33,7 +33,6 @@ TOP_T = 4
 SENTENCES, WORDS = [2**k for k in range(5, 13)], 25  # sizes in n, of WORDS words per sentence
 SENTENCE_WORDS, AT_SENTENCES = [16, 32, 64, 128], 32  # sizes in m, of AT_SENTENCES sentences
 STEPS = 5
-TARGETS = {"conditional": ("core n ≤ 512", 1.3), "tree": ("core n", 1.15)}
 
 
 @dataclass(frozen=True)
@@ -213,8 +212,6 @@ def measure(args: argparse.Namespace) -> dict:
         in_m = [measure_point(name, AT_SENTENCES, m, args) for m in SENTENCE_WORDS]
         exponents = {f"{kind} n": exponent(in_n, "sentences", kind) for kind in ("core", "layer", "memory")}
         exponents |= {f"{kind} m": exponent(in_m, "words", kind) for kind in ("core", "layer", "memory")}
-        up_to_512 = [point for point in in_n if point["sentences"] <= 512]
-        exponents["core n ≤ 512"] = exponent(up_to_512, "sentences", "core")
         result[name] = {"in_n": in_n, "in_m": in_m, "exponents": exponents}
     return {"heads": args.heads, "head_dim": args.head_dim, "layers": result}
 
@@ -239,11 +236,6 @@ def report(args: argparse.Namespace, figures: dict) -> list[str]:
         slopes = ["" if math.isnan(one["exponents"][key]) else f"{one['exponents'][key]:.2f}" for key in keys]
         rows.append([LAYERS[name].label, LAYERS[name].cost, LAYERS[name].exponents, *slopes])
     header = ["layer", "cost", "expected n; m", "core, n", "layer, n", "memory, n", "core, m", "layer, m", "memory, m"]
-    targets = [
-        target(f"{name}, {key}", result[name]["exponents"][key], limit)
-        for name, (key, limit) in TARGETS.items()
-        if name in result
-    ]
     return [
         f"Forward and backward on one document, {args.heads} heads of width {args.head_dim}, t = {TOP_T}, float32, "
         f"kernel {args.kernel}; minimum of several steps; freed memory is kept. Core: attention and selection from "
@@ -252,7 +244,6 @@ def report(args: argparse.Namespace, figures: dict) -> list[str]:
         f"Exponents in the number of sentences n ({WORDS} words each) and of words per sentence m ({AT_SENTENCES} "
         "sentences). A projection costs n·m, so that the exponent of a layer lies between that of its core and 1.",
         table(header, rows),
-        "\n".join(["Targets for exponents:", "", *targets]),
         "Core, milliseconds by sentences:",
         size_table(result, "in_n", "sentences", "core", 1e3),
         "Layer, milliseconds by sentences:",
@@ -262,20 +253,6 @@ def report(args: argparse.Namespace, figures: dict) -> list[str]:
         "Core, milliseconds by words per sentence:",
         size_table(result, "in_m", "words", "core", 1e3),
     ]
-
-
-def plot(args: argparse.Namespace, figures: dict) -> object:
-    """Returns a figure: time against n, time against m, memory against n."""
-    series = [("in_n", "sentences", "core", "seconds per step"), ("in_m", "words", "core", "seconds per step")]
-    series += [] if args.without_memory else [("in_n", "sentences", "memory", "peak memory, bytes")]
-    figure, (panels,) = new_figure(1, len(series), (13, 4.8))
-    for panel, (which, size, value, title) in zip(panels, series):
-        for number, (name, one) in enumerate(figures["layers"].items()):
-            points = [(point[size], point[value]) for point in one[which] if point[value]]
-            panel.plot(*zip(*points), label=LAYERS[name].label if panel is panels[0] else None, **style(number))
-        label = "sentences n" if size == "sentences" else "words per sentence m"
-        finish(panel, xscale="log", yscale="log", xlabel=label, title=title)
-    return figure
 
 
 if __name__ == "__main__":

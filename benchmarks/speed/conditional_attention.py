@@ -16,8 +16,8 @@ from torch import Tensor
 from torch.nn import functional as F
 from tqdm import tqdm
 
-from benchmarks.lib.measuring import by_turns, peak_of, print_peak, run_benchmark, seconds_of, target
-from benchmarks.lib.reporting import finish, new_figure, style, table
+from benchmarks.lib.measuring import by_turns, peak_of, print_peak, run_benchmark, seconds_of
+from benchmarks.lib.reporting import table
 from docnmt_fairseq.batch.layout import DocumentLayout
 from docnmt_fairseq.context.conditional.attention import conditional_attention
 from docnmt_fairseq.context.conditional.selection import TopT
@@ -28,13 +28,6 @@ SIZES = {8: 15, 32: 9, 64: 7, 128: 5, 256: 3}  # sentences: rounds
 MEMORY_SIZES, ERROR_SENTENCES = (8, 128, 256), 32
 PASSES = ("fwd", "fwd + bwd")
 FLASH, EXACT = "flash", "dense"
-TIME_TARGETS = {  # kernel, sentences: limits of the ratio for both passes, t = 4
-    ("compiled", 8): (1.0, 1.0),
-    ("compiled", 128): (0.10, 0.08),
-    ("compiled", 256): (0.07, 0.05),
-    ("torch", 128): (0.55, 0.32),
-    ("torch", 256): (0.28, 0.16),
-}
 
 
 def document(words: int, sentences: int, seed: int = 0) -> DocumentLayout:
@@ -167,13 +160,6 @@ def report(args: argparse.Namespace, figures: dict) -> list[str]:
     ]
     dtypes = list(figures["errors"][EXACT])
     errors_ = [[name, *(f"{of_kernel[d]:.1e}" for d in dtypes)] for name, of_kernel in figures["errors"].items()]
-    of_t = {point["sentences"]: point["ratios"] for point in figures["points"] if point["t"] == 4}
-    targets = [
-        target(f"time, {name}, {WORDS * sentences:,} words, {part}", of_t[sentences][name][part], limit, digits=3)
-        for (name, sentences), limits in TIME_TARGETS.items()
-        if name in of_t.get(sentences, {})
-        for part, limit in zip(PASSES, limits)
-    ]
     return [
         f"Time ÷ time of PyTorch's flash attention to the whole document, medians of steps by turns; with selection, "
         f"without projections. {HEADS} heads of width {DIM}, float32, sentences of {WORDS} words on average.",
@@ -183,27 +169,7 @@ def report(args: argparse.Namespace, figures: dict) -> list[str]:
         table(["words (sentences)", *(f"{way}, {part}" for way, part in ways)], memory),
         f"Largest error of output and gradients relative to the dense kernel in float64, {ERROR_SENTENCES} sentences:",
         table(["kernel", *dtypes], errors_),
-        "\n".join(["Targets (t = 4):", "", *targets]),
     ]
-
-
-def plot(args: argparse.Namespace, figures: dict) -> object:
-    """Returns a figure: time and memory against words, relative to flash attention."""
-    figure, ((time, memory),) = new_figure(1, 2)
-    for number, (name, t) in enumerate((name, t) for name in args.kernels for t in args.t):
-        some = [point for point in figures["points"] if point["t"] == t]
-        values = [point["ratios"][name][PASSES[1]] for point in some]
-        time.plot([WORDS * point["sentences"] for point in some], values, label=f"{name}, t = {t}", **style(number))
-    for number, name in enumerate(args.kernels):
-        peaks = [point["memory"] for point in figures["memory"]]
-        values = [peak[name][PASSES[1]] / peak[FLASH][PASSES[1]] for peak in peaks]
-        memory.plot([WORDS * p["sentences"] for p in figures["memory"]], values, label=name, **style(number))
-    for panel, title in ((time, "Time, forward and backward"), (memory, "Peak memory, forward and backward")):
-        panel.axhline(1, color="#555555", linestyle="--", linewidth=1.2)
-        finish(
-            panel, xscale="log", yscale="log", xlabel="words of the document", ylabel="÷ flash attention", title=title
-        )
-    return figure
 
 
 if __name__ == "__main__":

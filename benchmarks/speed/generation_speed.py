@@ -18,7 +18,7 @@ from fairseq import tasks, utils
 from fairseq.data import LanguagePairDataset
 from fairseq.dataclass.configs import GenerationConfig
 
-from benchmarks.lib.measuring import by_turns, clock, ratio, run_benchmark, shown_ratio, target
+from benchmarks.lib.measuring import by_turns, clock, ratio, run_benchmark, shown_ratio
 from benchmarks.lib.reporting import table
 from benchmarks.lib.systems import STOCK, add_model_options, configuration, shown_sizes
 from docnmt_fairseq.data.index import DocumentIndex
@@ -34,8 +34,6 @@ SYSTEMS = {
     "4-to-4": "stock system on a sliding window of four sentences; translates all four, the last one is kept",
     "4-to-1": "the same window; translates the last sentence only",
 }
-TARGETS = [("sentence", STOCK, 0.9), ("conditional", STOCK, 0.9)]
-TARGETS += [(name, window, 3.0) for window in WINDOWS for name in ("sentence", "conditional")]
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -162,18 +160,12 @@ def report(args: argparse.Namespace, figures: dict) -> list[str]:
         ]
         for name, one in systems.items()
     ]
-    targets = [
-        target(f"{name} ÷ {other}", ratio(rounds, name, other)[0], least, at_most=False)
-        for name, other, least in TARGETS
-        if name in systems and other in systems
-    ]
     return [
         "\n".join(f"- {name}: {SYSTEMS[name]}" for name in systems),
         f"{shown_sizes(args)}, random weights; float32, beam {args.beam}, --max-tokens {args.max_tokens}. Every "
         f"{args.every}th batch of the test set; {args.rounds} rounds by turns, medians (range). Collating is included. "
         "Stock systems sort the test set by length; documents stay together.",
         table(["system", "tokens/s", *(f"÷ {other}" for other in others), "tokens"], rows),
-        "\n".join(["Targets:", "", *targets]),
     ]
 
 

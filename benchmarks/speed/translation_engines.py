@@ -22,7 +22,7 @@ from fairseq import checkpoint_utils, options, tasks, utils
 from fairseq.dataclass.configs import GenerationConfig
 from fairseq_cli import preprocess
 
-from benchmarks.lib.measuring import by_turns, clock, run_benchmark, target
+from benchmarks.lib.measuring import by_turns, clock, run_benchmark
 from benchmarks.lib.reporting import table
 from benchmarks.lib.systems import STOCK, configuration, shown_sizes
 from docnmt_fairseq.search.engine import SearchEngine
@@ -42,9 +42,6 @@ SYSTEMS = {
     "han-both": "hierarchical attention in encoder and decoder, sees previous translations",
     "han-both, many documents": f"the same, at least {MANY} documents",
 }
-TARGETS = [("sentence int8", "ctranslate2 int8", 0.8), ("sentence", "ctranslate2 float32", 1.0)]
-TARGETS += [("sentence", STOCK, 2.4)]
-TARGETS += [(name, "sentence", 0.85) for name in ("conditional", "memory", "han-both", "han-both, many documents")]
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -233,15 +230,9 @@ def report(args: argparse.Namespace, figures: dict[str, Any]) -> list[str]:
         ratios = [f"{speedup(name, other):.2f}" for other in others]
         same = f"{figures['same'][name]:.1%}" if name in figures["same"] else ""
         rows.append([name, f"{median:.1f}", f"{tokens[name] / median:,.0f}", *ratios, same])
-    targets = [
-        target(f"{name} ÷ {other}", speedup(name, other), least, at_most=False)
-        for name, other, least in TARGETS
-        if name in seconds and other in seconds
-    ]
     return [
         table(["system", "seconds", "tokens/s", *(f"÷ {other}" for other in others), "same as stock"], rows),
         "\n".join(f"- {name}: {SYSTEMS[name]}" for name in seconds),
-        "\n".join(["Targets:", "", *targets]),
         f"{shown_sizes(args)}, vocabulary {args.vocabulary:,}. {args.sentences} sentences in documents of "
         f"{args.document}, beam {args.beam}, {args.length} target tokens each; batches of CTranslate2: {args.batch} "
         "sentences. Tokens per second: tokens that were scored; CTranslate2 stops before the end of sentence.",

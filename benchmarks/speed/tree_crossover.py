@@ -15,7 +15,7 @@ import torch
 from tqdm import tqdm
 
 from benchmarks.lib.measuring import by_turns, run_benchmark, seconds_of
-from benchmarks.lib.reporting import finish, new_figure, style, table
+from benchmarks.lib.reporting import table
 from docnmt_fairseq.batch.layout import DocumentLayout
 from docnmt_fairseq.context.conditional.kernels import KERNELS, kernel_for
 from docnmt_fairseq.context.conditional.selection import TopT
@@ -166,24 +166,6 @@ def report(args: argparse.Namespace, figures: dict) -> list[str]:
         f"correlate with {CORRELATION}; level, cumulative: --selection-score; 256 words or more):",
         table(["sentences", "t", *kinds], found),
     ]
-
-
-def plot(args: argparse.Namespace, figures: dict) -> object:
-    """Returns a figure: ratios of time, and recalls."""
-    points, middle = figures["points"], args.t[len(args.t) // 2]
-    figure, ((speed, found),) = new_figure(1, 2)
-    for number, (kernel, t) in enumerate((kernel, t) for kernel in args.kernels for t in args.t):
-        some = [point for point in points if point["t"] == t]
-        ratios = [point["times"][kernel]["ratio"] for point in some]
-        speed.plot([point["sentences"] for point in some], ratios, label=f"{kernel}, t = {t}", **style(number))
-    speed.axhline(1, color="#555555", linestyle="--", linewidth=1.2)
-    finish(speed, xscale="log", yscale="log", xlabel="sentences", ylabel="tree ÷ flat", title="Time of selection")
-    some = [point for point in points if point["t"] == middle]
-    for number, kind in enumerate(points[0]["found"]):
-        recalls = [point["found"][kind] for point in some]
-        found.plot([point["sentences"] for point in some], recalls, label=kind, **style(number))
-    finish(found, xscale="log", ylim=(0, 1.03), xlabel="sentences", title=f"Recall of the exact top t, t = {middle}")
-    return figure
 
 
 if __name__ == "__main__":

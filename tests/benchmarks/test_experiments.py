@@ -13,6 +13,7 @@ from benchmarks.experiments.long_range import Cell, Schedule, training_of
 from benchmarks.lib.reporting import Store
 from docnmt_fairseq.checkpoints import read_checkpoint
 from docnmt_fairseq.evaluation.register_rules import RULES
+from docnmt_fairseq.evaluation.texts import References
 from docnmt_fairseq.models.transformer.presets import SIZES
 
 DE = RULES["de"]()
@@ -122,45 +123,16 @@ def test_selection_runs(tmp_path, monkeypatch, starts_soon):
     assert flat["nll"][:3] == tree["nll"][:3] and [update for update, _ in flat["nll"]] == [1, 2, 3, 4]
 
 
-@pytest.fixture
-def work(tmp_path):
-    """Output of the recipe: a model that always writes Sie, and one with one error, on both test sets."""
-    text, raw = tmp_path / "data" / "text", tmp_path / "raw"
-    for folder in (text, raw):
-        folder.mkdir(parents=True)
-    reference = [*REFERENCE, *FORMAL]
-    for split, name in (("test", "test"), ("test1", "unseen")):
-        (text / f"{split}.de").write_text("\n".join(reference) + "\n", encoding="utf-8")
-        (text / f"{split}.en").write_text("".join("a | b\n" if line else "\n" for line in reference), encoding="utf-8")
-        labels = [(number, DE.register_of(line)) for number, line in enumerate(reference)]
-        rows = "".join(f"{number}\t{label}\n" for number, label in labels if label)
-        (raw / f"{name}.register.tsv").write_text(rows, encoding="utf-8")
-        (raw / f"{name}.documents.tsv").write_text("0\t6\tone\n7\t5\tother\n", encoding="utf-8")
-    wrong = [line.replace("Dein Haus", "Haben Sie ein Haus") for line in reference]
-    polite = [line and "Haben Sie es?" for line in reference]
-    for name, lines in (("sentence-1", polite), ("conditional-1", wrong)):
-        folder = tmp_path / "models" / name
-        folder.mkdir(parents=True)
-        (folder / "train.log").write_text('{"valid_nll_loss": "6.5", "valid_num_updates": "100"}\n', encoding="utf-8")
-        for test_set in ("test", "unseen"):
-            (folder / f"{test_set}.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    return tmp_path
-
-
-def test_register_by_distance(work):
-    read = analysis.read_test_set(work, "test", "test", work / "raw", DE)
-    assert read.distances == [None, None, 1, 2, 1, 1, None, 1, 1, 2, 1]
-    assert read.right_by_distance(("conditional", 1), DE) == {
+def test_register_by_distance():
+    references = References((), [[REFERENCE[:-1], FORMAL[:-1]]], None, [])
+    distances = list(analysis.distances_of(references, DE))
+    assert distances == [None, None, 1, 2, 1, 1, None, 1, 1, 2, 1]
+    lines = [*REFERENCE[:-1], *FORMAL[:-1]]
+    labels = [DE.register_of(line) for line in lines]
+    wrong = [line.replace("Dein Haus", "Haben Sie ein Haus") for line in lines]
+    assert analysis.right_by_distance(wrong, labels, distances, DE) == {
         "1": [3, 4], "2–3": [2, 2], "4–8": [0, 0], "9 and more": [0, 0], "none before": [2, 2],
     }  # fmt: skip
-    assert read.right_by_distance(("sentence", 1), DE)["1"] == [2, 4]
-
-
-def test_recipe_report(work, tmp_path):
-    handbooks.main(["recipe", "--work", str(work), "--raw", str(work / "raw"), "--results", str(tmp_path)])
-    text = (tmp_path / "manuals.md").read_text(encoding="utf-8")
-    assert "| conditional | 75.0 (4) | 100.0 (2) | – | – | 100.0 (2) |" in text and "one: du" in text
-    assert "| a \\| b | Dein Haus. | Haben Sie ein Haus. | Haben Sie es? |" in text and str(tmp_path) not in text
 
 
 def scores_of(register, gain=None):
