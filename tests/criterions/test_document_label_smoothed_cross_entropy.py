@@ -6,12 +6,10 @@ from fairseq.logging import metrics
 
 from docnmt_fairseq.ca_layers.decomposition import ReportsChi
 from docnmt_fairseq.criterions.document_label_smoothed_cross_entropy import (
-    CHI_SUM,
     DocumentLabelSmoothedCrossEntropy,
-    chi_by_layer,
 )
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.layers.capture import Capture, ContextFreeIndicator, capture
+from docnmt_fairseq.layers.capture import ContextFreeIndicator, capture
 from tests.support import toy
 
 NAME = "document_label_smoothed_cross_entropy"
@@ -85,15 +83,6 @@ def test_sums_by_place_equal_the_reference(data_bin, extra, training):
     assert float(log["first_nll_loss"] + log["later_nll_loss"]) == pytest.approx(float(log["nll_loss"]), rel=1e-5)
 
 
-def test_ignore_prefix_size(data_bin):
-    found = []
-    for name in (NAME, "label_smoothed_cross_entropy"):
-        options = ["--ignore-prefix-size", "1", "--criterion", name, "--optimizer", "adam"]
-        cfg, task, model = toy.build(data_bin, *options, task="translation", arch="transformer")
-        found.append(task.build_criterion(cfg.criterion)(model, toy.batch_of(task))[0])
-    torch.testing.assert_close(*found)
-
-
 def test_means_of_parts_are_those_of_the_whole(data_bin):
     model, criterion, whole = built(data_bin, *STRONG, "--report-cxmi")
     _, task, _ = toy.build(data_bin)
@@ -162,20 +151,6 @@ def test_mean_chi_of_every_layer_is_logged_in_validation(data_bin, options):
     for name, mean in expected.items():
         assert logged[name] == pytest.approx(float(mean), abs=1e-4) and 0 < logged[name] < 1
     assert not any("chi" in key for key in criterion(model.train(), whole)[2])
-
-
-def test_chi_of_layers_without_input(data_bin):
-    model, _, _ = built(data_bin, *CHI["context"])  # a batch of single sentences brings no context
-    sums = chi_by_layer(model.to("meta"), Capture())
-    assert {total.device.type for name, total in sums.items() if name.endswith(CHI_SUM)} == {"meta"}
-
-
-def test_cxmi_needs_context(data_bin):
-    for task, arch in (("document_translation", "transformer"), ("concatenated_translation", "transformer")):
-        model, criterion, sample = built(data_bin, "--report-cxmi", task=task, arch=arch)
-        sample["net_input"].pop("layout", None)
-        with pytest.raises(InputError):
-            criterion(model, sample)
 
 
 @pytest.mark.slow

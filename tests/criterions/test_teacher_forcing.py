@@ -2,11 +2,10 @@
 
 import pytest
 import sacrebleu
-import torch
 from fairseq.logging import metrics
 
 from docnmt_fairseq.criterions.document_label_smoothed_cross_entropy import DocumentLabelSmoothedCrossEntropy
-from docnmt_fairseq.criterions.teacher_forcing import forced_bleu_sums, parse_ranks
+from docnmt_fairseq.criterions.teacher_forcing import parse_ranks
 from docnmt_fairseq.errors import InputError
 from tests.support import toy
 from tests.support.decoding import stir
@@ -54,27 +53,6 @@ def test_accuracy_and_bleu_equal_the_reference(data_bin):
     assert 0 < logged["top2_accuracy"] < logged["top10_accuracy"]
     expected = sacrebleu.corpus_bleu(best, [references], tokenize="none", force=True).score
     assert logged["forced_bleu"] == pytest.approx(expected, abs=0.01) and expected > 0
-
-
-def test_forced_bleu_over_batches(data_bin):
-    *_, task = built(data_bin)
-    eos, pad, generator = 2, 1, torch.Generator().manual_seed(0)
-    logs, best, references = [], [], []
-    for _ in range(2):
-        target = torch.randint(4, 9, (6, 9), generator=generator)
-        for row, length in enumerate((9, 7, 5, 9, 6, 8)):
-            target[row, length - 1], target[row, length:] = eos, pad
-        real = target.ne(pad)
-        changed = torch.rand(target.shape, generator=generator) < 0.3
-        found = torch.where(changed, torch.randint(2, 9, target.shape, generator=generator), target)
-        logs.append(forced_bleu_sums(found, target, real, task.target_dictionary))
-        for rows, texts in ((found, best), (target, references)):
-            kept = [row[there].tolist() for row, there in zip(rows, real)]
-            texts += [" ".join(str(number) for number in row if number != eos) for row in kept]
-    expected = sacrebleu.corpus_bleu(best, [references], tokenize="none", force=True).score
-    assert 20 < expected < 90
-    base = {"loss": 0.0, "nll_loss": 0.0, "ntokens": 1, "sample_size": 1}
-    assert averages([{**base, **log} for log in logs])["forced_bleu"] == pytest.approx(expected, abs=0.01)
 
 
 def test_training_logs_accuracy_only(data_bin):

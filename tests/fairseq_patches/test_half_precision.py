@@ -43,17 +43,6 @@ def test_resumed_training_equals_uninterrupted(data_bin, tmp_path):
     assert any((weights != weights.bfloat16()).any() for weights in saved[0])
 
 
-def test_resuming_without_master_weights(data_bin, tmp_path):
-    updates = ["--context-attention", "none", "--bf16", "--max-update"]
-    path = toy.train(data_bin, tmp_path, *updates, "3")
-    saved = torch.load(path, weights_only=True)
-    del saved["last_optimizer_state"][MASTER_WEIGHTS]
-    torch.save(saved, path)
-    before = toy.state(path)
-    after = toy.state(toy.train(data_bin, tmp_path, *updates, "4"))
-    assert any(not torch.equal(before[name], after[name]) for name in before)
-
-
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
 @pytest.mark.parametrize(
     ("family", "mode"),

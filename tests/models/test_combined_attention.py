@@ -5,16 +5,13 @@ import itertools
 import pytest
 import torch
 
-from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.layers.capture import SourceShares, capture
 from docnmt_fairseq.models.encoder_outputs import EncoderOutputs
 from docnmt_fairseq.models.transformer.combined_attention import CombinedAttention
 from docnmt_fairseq.multisource.base import ATTENTION_COMBINATIONS
 from tests.support import toy
-from tests.support.decoding import logits, padded, stepwise, stir
+from tests.support.decoding import logits, stir
 
-OVERLAP = ["--max-document-sentences", "2", "--context-overlap", "1", "--context-overlap-after", "1"]
-WIDER = [*OVERLAP, "--decoder-embed-dim", "12", "--decoder-attention-heads", "3"]
 VARIANTS = {
     f"{name}-{attention}": ["--attention-combination", name, "--combination-attention", attention]
     for name, attention in itertools.product(ATTENTION_COMBINATIONS.names(), ["dot-product", "luong", "ca-att"])
@@ -40,15 +37,6 @@ def projected_of(encoder_out, attention):
 
 def attentions(model):
     return [module for module in model.modules() if isinstance(module, CombinedAttention)]
-
-
-@pytest.mark.parametrize(("variant", "options"), [("flat-sentinel", OVERLAP), ("serial-ca-att", WIDER)])
-def test_incremental_decoding_equals_full_decoding(data_bin, variant, options):
-    _, task, model = build(data_bin, *VARIANTS[variant], *options)
-    sample = toy.batch_of(task)
-    full, real = logits(model, sample), sample["target"].ne(1)
-    for other in (stepwise(model, sample), padded(model, sample)):
-        torch.testing.assert_close(other[real], full[real], atol=1e-4, rtol=1e-4)
 
 
 @pytest.mark.parametrize("variant", ["flat-dot-product", "serial-ca-att"])
@@ -114,12 +102,6 @@ def test_sentence_level_checkpoint_initialises_main_source(data_bin, variant):
     assert torch.equal(logits(again, sample), logits(model, sample))
 
 
-def test_frozen_model_trains_combined_attention(data_bin):
-    _, _, model = build(data_bin, *VARIANTS["flat-luong"], "--freeze-sentence-model", extra=None)
-    trained = {name for name, parameter in model.named_parameters() if parameter.requires_grad}
-    assert trained and all(".encoder_attn.combination." in name for name in trained)
-
-
 def test_default_combination(data_bin):
     assert not attentions(build(data_bin, extra=None)[2])
     first, second = attentions(build(data_bin)[2])
@@ -141,12 +123,3 @@ def test_shares_of_sources_are_recorded(data_bin):
         assert evidence.shares.shape == (layout.targets.total, 4)
         torch.testing.assert_close(evidence.shares.sum(-1), torch.ones(layout.targets.total))
         assert torch.equal(evidence.shares[:, 1] == 0, at_start)
-
-
-@pytest.mark.slow
-def test_other_scores_train_and_translate(data_bin, tmp_path):
-    options = ["--attention-combination", "flat", "--combination-attention", "bahdanau"]
-    checkpoint = toy.train(data_bin, tmp_path, *options, "--max-update", "2")
-    assert len(toy.generate(data_bin, checkpoint, "--beam", "3", "--max-len-b", "6").hypotheses) == 11
-    with pytest.raises(InputError):
-        toy.generate_text(data_bin, checkpoint, "--print-alignment", "hard")

@@ -16,15 +16,6 @@ def build(data_bin, name="sentence-encodings", *extra):
     return cfg, task, stir(model)
 
 
-def layers_with_context(model):
-    return [number for number, layer in enumerate(model.decoder.layers) if layer.context is not None]
-
-
-def test_default_and_chosen_layers(data_bin):
-    assert layers_with_context(build(data_bin, "sentence-encodings", "--decoder-layers", "4")[2]) == [2, 3]
-    assert layers_with_context(build(data_bin, "sentence-encodings", "--decoder-context-layers", "0")[2]) == [0]
-
-
 @every_mechanism
 def test_target_tokens_see_their_source_document_only(data_bin, name):
     _, task, model = build(data_bin, name)
@@ -56,24 +47,6 @@ def test_attention_weights(data_bin):
     real = sample["target"].ne(1)
     torch.testing.assert_close(output[real], logits(model, sample)[real], atol=1e-5, rtol=1e-5)
     torch.testing.assert_close(extra["attn"][0].sum(-1)[real], torch.ones(int(real.sum())))
-
-
-def test_document_is_projected_once(data_bin, monkeypatch):
-    _, task, model = build(data_bin)
-    net_input = toy.batch_of(task)["net_input"]
-    sentences = len(net_input["src_tokens"])
-    output = model.encoder.forward_torchscript(net_input)
-    (mechanism,) = (layer.context for layer in model.decoder.layers if layer.context is not None)
-    project, calls = mechanism.project, []
-    monkeypatch.setattr(mechanism, "project", lambda *args: calls.append(1) or project(*args))
-    order = torch.tensor([sentences - 1, 0, 0, 3, 3, 3])
-    reordered = model.encoder.reorder_encoder_out(output, order)
-    previous = torch.full((sentences, 1), 2)
-    before = model.decoder(previous, encoder_out=output)[0]
-    after = model.decoder(previous[: len(order)], encoder_out=reordered)[0]
-    assert len(calls) == 1
-    torch.testing.assert_close(after, before[order], atol=1e-6, rtol=1e-6)
-    assert not torch.allclose(before[0], before[-1])
 
 
 def test_dropped_layers(data_bin):

@@ -49,34 +49,11 @@ def test_new_model_equals_stock_transformer(data_bin, options):
     torch.testing.assert_close(logits(model, sample)[real], expected[real], atol=1e-5, rtol=1e-5)
 
 
-def test_packed_loss_equals_padded_loss(data_bin):
-    smoothing = ["--criterion", "label_smoothed_cross_entropy", "--label-smoothing", "0.1"]
-    cfg, task, model = toy.build(data_bin, *CONDITIONAL, *smoothing)
-    stir(model)
-    criterion = task.build_criterion(cfg.criterion)
-    sample = toy.batch_of(task)
-    validation, _, _ = criterion(model, sample)
-    model.train()
-    packed, size, _ = criterion(model, sample)
-    assert size == int(sample["target"].ne(1).sum())
-    assert model(**sample["net_input"])[0].shape[0] == size
-    torch.testing.assert_close(packed, validation, atol=1e-4, rtol=1e-5)
-
-
 def test_sentence_level_embeddings_initialise_context_aware_ones(data_bin):
     _, _, sentence = toy.build(data_bin, "--share-all-embeddings")
     _, _, model = toy.build(data_bin, "--share-all-embeddings", "--token-embedding", "ca-em")
     model.load_state_dict(stir(sentence).state_dict(), strict=True)
     assert torch.equal(model.decoder.embed_tokens.weight, sentence.decoder.embed_tokens.weight)
-
-
-def test_missing_parameters_of_a_part_are_reported(data_bin):
-    _, _, model = toy.build(data_bin, *CONDITIONAL)
-    state = model.state_dict()
-    lost = "encoder.layers.1.context.sentence_q_proj.weight"
-    del state[lost]
-    with pytest.raises(RuntimeError, match=lost):
-        model.load_state_dict(state, strict=True)
 
 
 def test_checkpoint_keeps_its_learned_positions(data_bin):

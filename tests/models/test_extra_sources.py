@@ -142,11 +142,6 @@ def test_batch_without_extra_data(extra_bin):
     assert len(encoded(model, {**batch, "net_input": {**batch["net_input"], "extra_sources": ()}})[1]) == 1
 
 
-def test_bad_number_of_feature_widths(extra_bin):
-    with pytest.raises(InputError):
-        built(extra_bin, "--extra-feature-dims", "3,3")
-
-
 def test_shared_embeddings_need_the_same_dictionary(extra_bin, tmp_path):
     _, model = built(extra_bin, "--share-extra-embeddings")
     assert not [name for name, _ in model.encoder.extra_sources.named_parameters() if "embed_tokens" in name]
@@ -172,40 +167,6 @@ def test_sentence_level_checkpoint(extra_bin):
         else:
             assert name.startswith(("encoder.extra_sources.", "encoder.embed_positions.sentence."))
             torch.testing.assert_close(value, before[name])
-
-
-@pytest.mark.parametrize(("options", "cut"), [(["--extra-encoder", "shared"], []), (["--share-extra-embeddings"], CUT)])
-def test_recurrent_encoders(extra_bin, options, cut):
-    sizes = ["--encoder-embed-dim", "6", "--encoder-hidden-size", "4"]
-    arguments = ["--extra-sources", SOURCES, *options, *cut]
-    _, task, model = toy.build(extra_bin, *arguments, arch="document_rnn", tiny=sizes)
-    model.double()
-    inputs = toy.batch_of(task)["net_input"]
-    layout = inputs["layout"]
-    of_batch = model.encoder.encode(inputs["src_tokens"], layout, inputs["extra_sources"])
-    main, *sources = of_batch.by_source
-    rows = [rows_of(source, of_batch.layout) for source in of_batch.by_source]
-    tokens = layout.pack_tokens(inputs["src_tokens"]).split(layout.tokens.lengths.tolist())
-    decoded = np.arange(layout.tokens.rows) if layout.decoded is None else layout.decoded
-
-    def read(number, tokens):
-        if str(number) in model.encoder.extra_sources.encoders:
-            return read_alone(model, number, tokens)
-        return model.encoder.encode_tokens(tokens, DocumentLayout.of_single_sentences(np.array([len(tokens)])))
-
-    for row, found in zip(decoded, rows[0]):
-        torch.testing.assert_close(found, read(None, tokens[row]))
-    for number, spec in enumerate(task.extra_sources[:3]):
-        contexts = layout.plan(ContextSentences(spec.contexts, spec.kind, 1))
-        of_row = np.split(contexts.sentences, np.cumsum(contexts.counts)[:-1])
-        for row, found in zip(decoded, rows[1 + number]):
-            assert len(found) == sum(len(tokens[sentence]) for sentence in of_row[row])
-            for part, sentence in zip(found.split([len(tokens[s]) for s in of_row[row]]), of_row[row]):
-                torch.testing.assert_close(part, read(number, tokens[sentence]))
-    text = inputs["extra_sources"][3]
-    for found, tokens in zip(rows[4], text.values.split(text.lengths.tolist())):
-        torch.testing.assert_close(found, read(3, tokens))
-    assert sources[4].states.size(1) == main.states.size(1) == 8
 
 
 def test_nan_detector_of_fairseq(extra_bin, caplog):

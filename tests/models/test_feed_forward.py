@@ -5,7 +5,7 @@ import torch
 
 from docnmt_fairseq.errors import InputError
 from tests.support import toy
-from tests.support.decoding import logits, stepwise, stir
+from tests.support.decoding import logits, stir
 
 VARIANTS = {
     "ca-nn": ["--feed-forward", "ca-nn"],
@@ -51,53 +51,12 @@ def test_ca_nn_equals_its_equation(data_bin):
     torch.testing.assert_close(logits(model, sample), logits(standard, sample), atol=1e-5, rtol=1e-5)
 
 
-def test_always_on_block_equals_feed_forward_and_linear_map(data_bin):
-    _, task, model = toy.build(data_bin, *VARIANTS["ca-res always on"])
-    stir(model)
-    state, plain = model.state_dict(), {}
-    for key, value in state.items():
-        if key.endswith("feed_forward.layers.1.linear.weight"):
-            value[:, :8] = 0  # what layer 2 sees of the block's input
-            value = value[:, 8:]
-        plain[key.replace("layers.0.linear", "fc1").replace("feed_forward.layers.1.linear", "feed_forward.fc2")] = value
-    _, _, standard = toy.build(data_bin)
-    standard.load_state_dict(plain, strict=True)
-    sample = toy.batch_of(task)
-    torch.testing.assert_close(logits(model, sample), logits(standard, sample), atol=1e-5, rtol=1e-5)
-
-
 def test_number_of_parameters(data_bin):
     def parameters(*options):
         return sum(parameter.numel() for parameter in toy.build(data_bin, *options)[2].parameters())
 
     narrower = ["--encoder-ffn-embed-dim", "11", "--decoder-ffn-embed-dim", "11"]
     assert parameters(*VARIANTS["ca-nn"], *narrower) == parameters()
-
-
-@pytest.mark.parametrize("variant", ["ca-res of three", "each side its own"])
-def test_packed_padded_and_incremental_decoding(data_bin, variant):
-    _, task, model = toy.build(data_bin, *VARIANTS[variant], *CONDITIONAL)
-    stir(model)
-    sample = toy.batch_of(task)
-    full, real = logits(model, sample), sample["target"].ne(1)
-    torch.testing.assert_close(stepwise(model, sample)[real], full[real], atol=1e-4, rtol=1e-4)
-    torch.testing.assert_close(model.train()(**sample["net_input"])[0], full[real], atol=1e-5, rtol=1e-5)
-
-
-@pytest.mark.parametrize(
-    ("variant", "hidden"), [("ca-nn", [12]), ("ca-res", [12]), ("ca-res of three", [6, 6]), ("ca-res always on", [12])]
-)
-def test_dropout_and_initial_chi(data_bin, variant, hidden):
-    options = ["--activation-dropout", "0.5", "--chi-bias", "1.5"]
-    _, task, model = toy.build(data_bin, *VARIANTS[variant], *options)
-    dropped = []
-    for module in model.modules():
-        if getattr(module, "p", None) == 0.5:
-            module.register_forward_hook(lambda _, given, result: dropped.append(given[0].size(-1)))
-    model.train()(**toy.batch_of(task)["net_input"])
-    assert dropped == 4 * hidden  # two layers of the encoder, two of the decoder
-    biases = [value for name, value in model.named_parameters() if name.endswith("score.bias")]
-    assert bool(biases) == (variant != "ca-res always on") and all((bias == 1.5).all() for bias in biases)
 
 
 def test_frozen_model_trains_chi_and_default(data_bin):

@@ -55,12 +55,6 @@ def test_frozen_model_trains_context_and_updates(data_bin):
     assert trained(model) == {f"{name}.{part}" for name in places(model) for part in ("lora_A", "lora_B")}
 
 
-def test_unfrozen_model_freezes_updated_weights_only(data_bin):
-    _, _, model = toy.build(data_bin, *CONTEXT, *LORA)
-    resting = {name for name, _ in model.named_parameters()} - trained(model)
-    assert resting == {f"{name}.weight" for name in places(model)}
-
-
 @pytest.mark.parametrize("variant", VARIANTS, ids=" ".join)
 def test_checkpoint_without_updates(data_bin, variant):
     _, task, before = toy.build(data_bin, *variant)
@@ -93,16 +87,6 @@ def test_merged_model_computes_the_same(data_bin, variant):
     assert not places(model) and not [key for key in model.state_dict() if "lora" in key]
     torch.testing.assert_close(logits(model, sample), before, atol=1e-5, rtol=1e-5)
     assert torch.equal(fused(attention).weight, in_one)
-
-
-def test_updates_are_merged_for_inference(data_bin):
-    cfg, task, model = toy.build(data_bin, *EVERYWHERE)
-    stir(model)
-    sample = toy.batch_of(task)
-    before = logits(model, sample)
-    model.prepare_for_inference_(cfg)
-    assert not places(model)
-    torch.testing.assert_close(logits(model, sample), before, atol=1e-5, rtol=1e-5)
 
 
 def test_checkpoint_with_updates_that_the_model_lacks(data_bin):

@@ -2,13 +2,9 @@
 
 import pytest
 import torch
-from fairseq.modules.learned_positional_embedding import LearnedPositionalEmbedding
-from torch import nn
 
 from docnmt_fairseq.criterions.document_label_smoothed_cross_entropy import DocumentLabelSmoothedCrossEntropy
-from docnmt_fairseq.layers.positions import LearnedPositions
-from docnmt_fairseq.layers.precision import Embedding, LayerNorm
-from docnmt_fairseq.models.base import LearnedTable, accumulate_in_fp32
+from docnmt_fairseq.models.base import LearnedTable
 from docnmt_fairseq.tasks.auxiliary_losses import with_auxiliary_losses
 from tests.support import toy
 from tests.support.architectures import ARCHITECTURES, QUICK, parameters, randomised
@@ -118,14 +114,3 @@ def test_positions_of_fairseq(dtype):
     assert float(found[2, 0]) > 40 and not found[1].any()
     padded, half = LearnedTable(4, WIDTH, 1), torch.tensor([[3, 3, 1]])
     assert torch.equal(padded.to(dtype)(half)[0], padded.weight[[2, 3, 1]])
-
-
-def test_modules_are_replaced():
-    fairseqs = LearnedPositionalEmbedding(4, WIDTH, 1)
-    model = nn.Sequential(
-        nn.Embedding(4, WIDTH), nn.LayerNorm(WIDTH), fairseqs, LearnedPositions(4, WIDTH, "x"), nn.Linear(2, 2)
-    )
-    before = model.state_dict()
-    accumulate_in_fp32(model)
-    assert [type(module) for module in model] == [Embedding, LayerNorm, LearnedTable, LearnedPositions, nn.Linear]
-    assert before.keys() == model.state_dict().keys()

@@ -6,11 +6,8 @@ from pathlib import Path
 
 import pytest
 from fairseq.models import ARCH_CONFIG_REGISTRY
-from fairseq.models.transformer import TransformerConfig
 
 import docnmt_fairseq
-from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.models.transformer.stock import structure_of_transformer
 
 docnmt_fairseq.register()
 PAGE = Path(__file__).parents[2] / "docs" / "options.md"
@@ -32,12 +29,6 @@ def sizes(args):
     return [tuple(getattr(args, f"{side}_{name}") for name in SIDE) for side in ("encoder", "decoder")]
 
 
-def test_xformers_attention_is_not_supported():
-    cfg = TransformerConfig.from_namespace(Namespace(decoder_xformers_att_config='{"name": "linformer"}'))
-    with pytest.raises(InputError):
-        structure_of_transformer(cfg)
-
-
 @pytest.mark.parametrize(
     "kind", ["document_transformer", "document_transformer_conditional", "concatenation_transformer"]
 )
@@ -53,10 +44,6 @@ STOCK = {"iwslt": "iwslt_de_en", "base": "wmt_en_de", "big": "vaswani_wmt_en_de_
 @pytest.mark.parametrize("size", STOCK)
 def test_sizes_of_fairseq(size):
     assert sizes(preset(f"document_transformer_{size}")) == sizes(preset(f"transformer_{STOCK[size]}"))
-
-
-def test_default_size():
-    assert vars(preset("document_transformer_han")) == vars(preset("document_transformer_han_base"))
 
 
 def test_command_line_overrides_presets():

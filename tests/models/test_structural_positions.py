@@ -54,18 +54,6 @@ def test_positions_beyond_a_learned_table(data_bin, caplog, level):
     torch.testing.assert_close(logits(model, sample), once)
 
 
-def test_word_positions_beyond_a_learned_table(data_bin, caplog):
-    wide = ["--word-positions", "learned", "--word-positions-from", "document"]
-    task, model = build(data_bin, *wide, "--max-source-positions", "8")
-    layout = toy.batch_of(task)["net_input"]["layout"]
-    assert layout.document_tokens.longest > 9
-    table = model.encoder.embed_positions.word
-    embedded = model.encoder.embed_positions(layout)
-    for word, place in zip(embedded, layout.document_tokens.item_column.tolist()):
-        assert torch.equal(word, table.weight[min(place, 7) + table.offset])
-    assert "word positions beyond 7 share the last row" in caplog.text
-
-
 def test_learned_word_positions_equal_the_stock_transformer(data_bin):
     _, _, stock = toy.build(data_bin, "--encoder-learned-pos", task="translation", arch="transformer")
     stir(stock)

@@ -70,12 +70,6 @@ def test_zero_weight(data_bin, tmp_path):
     assert any("sentence_q_proj" in name for name in different)
 
 
-def test_recomputed_activations(data_bin, tmp_path):
-    options = [*DENSE, "--selection-loss", "3", "--max-update", "2"]
-    plain = toy.train(data_bin, tmp_path / "plain", *options)
-    toy.assert_same_state(plain, toy.train(data_bin, tmp_path / "recomputed", *options, "--checkpoint-activations"))
-
-
 def kept(messages):
     """Numbers of kept sentences, one per update."""
     messages = [line for line in messages if " / " in line]
@@ -105,16 +99,6 @@ def test_the_schedule_is_resumed(data_bin, tmp_path, caplog):
     for name, value in whole.items():
         torch.testing.assert_close(parts[name], value, msg=name)
     assert any(not torch.equal(never[name], value) for name, value in whole.items())
-
-
-def test_hidden_documents_do_not_count_as_documents(data_bin, tmp_path, caplog):
-    caplog.set_level("INFO")
-    options = [*DENSE, "--max-update", "4", "--log-interval", "1", "--context-dropout"]
-    toy.train(data_bin, tmp_path / "half", *options, "0.5")
-    assert len(kept(caplog.messages)) == 4 and min(kept(caplog.messages)) >= 2
-    caplog.clear()
-    toy.train(data_bin, tmp_path / "all", *options, "1")
-    assert kept(caplog.messages) == []
 
 
 def test_figures_without_values_are_not_logged(data_bin, tmp_path, caplog):

@@ -84,13 +84,6 @@ def test_interactive_skips_long_lines(data_bin, checkpoint, tmp_path):
     assert sorted(typed(data_bin, checkpoint, tmp_path, ["a b", "a b c d e", "c"], *options)) == [0, 2]
 
 
-def test_interactive_respects_the_limit_of_documents(data_bin, checkpoint, tmp_path):
-    limit = ["--max-document-sentences", "2"]
-    after = typed(data_bin, checkpoint, tmp_path, ["a b c", "d e", "b"], *limit)[2]
-    assert after == typed(data_bin, checkpoint, tmp_path, ["e a d", "d e", "b"], *limit)[2]
-    assert after != typed(data_bin, checkpoint, tmp_path, ["a b c", "c a", "b"], *limit)[2]
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -118,10 +111,6 @@ def test_translation_without_documents_warns(data_bin, checkpoint, caplog):
     caplog.clear()
     toy.generate(data_bin, checkpoint)
     assert "every line" not in caplog.text
-
-
-def test_validate_runs_with_and_without_context(data_bin, checkpoint):
-    assert toy.validate(data_bin, checkpoint) != toy.validate(data_bin, checkpoint, "--context", "none")
 
 
 def test_finetuning_of_a_fairseq_checkpoint(data_bin, tmp_path):
@@ -176,12 +165,6 @@ def test_the_view_is_restored(data_bin, tmp_path, caplog):
     assert plain == toy.generate(data_bin, trained, *view).hypotheses
     toy.generate(data_bin, trained, "--max-document-sentences", "0")
     assert "--max-document-sentences 0: the model was trained with 2" in caplog.text
-
-
-def test_options_that_need_padded_batches_are_refused(data_bin, tmp_path):
-    with pytest.raises(Exception, match="--ignore-prefix-size"):
-        criterion = ["--criterion", "label_smoothed_cross_entropy", "--ignore-prefix-size", "1"]
-        toy.train(data_bin, tmp_path, *criterion, "--max-update", "1")
 
 
 @pytest.mark.parametrize(

@@ -153,13 +153,6 @@ def test_interactive_translates_as_generate_does(data_bin, one, both, tmp_path, 
         assert interactive(data_bin, checkpoint, tmp_path, "--buffer-size", buffer) == expected
 
 
-@pytest.mark.parametrize(("lines", "ids"), [(["<p>", "a", "", "", "  ", "b"], [1, 5]), (["", ""], [])])
-def test_interactive_accepts_any_lines(data_bin, one, tmp_path, lines, ids):
-    write_lines(tmp_path / "input", lines)
-    assert sorted(interactive(data_bin, one, tmp_path)) == ids
-    assert sorted(interactive(data_bin, one, tmp_path, "--buffer-size", "1")) == ids
-
-
 @pytest.mark.parametrize("search", ["--score-reference", "--nbest 2 --beam 2", "--sampling --sampling-topk 3"])
 def test_search_options_work(data_bin, both, search):
     text = toy.generate_text(data_bin, both, *SEARCH, *search.split(), task=TASK)
@@ -174,24 +167,6 @@ def test_options_for_single_targets_only(data_bin, one, both):
     for option in (["--prefix-size", "1"], ["--print-alignment", "hard"], ["--constraints"]):
         with pytest.raises(InputError, match=option[0]):
             generate(data_bin, both, *option)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["--concatenate-source", "0"], "--concatenate-source 0"),
-        (["--concatenate-target", "3"], "no more target than source"),
-        (["--break-symbol", "a b"], "--break-symbol 'a b'"),
-    ],
-)
-def test_bad_options_are_refused(data_bin, options, message):
-    with pytest.raises(InputError, match=message):
-        toy.build(data_bin, *options, task=TASK, arch="transformer")
-
-
-def test_segments_need_the_task(data_bin):
-    with pytest.raises(InputError):
-        toy.build(data_bin, "--segment-embeddings", task="translation", arch="concatenation_transformer")
 
 
 def test_segment_distance():

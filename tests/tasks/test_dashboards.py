@@ -1,7 +1,5 @@
 """TensorBoard and Weights & Biases through fairseq's options: figures of this package reach both."""
 
-from types import SimpleNamespace
-
 from fairseq.logging import progress_bar
 
 from tests.support import toy
@@ -31,18 +29,3 @@ def test_tensorboard(data_bin, tmp_path, monkeypatch):
     toy.train(data_bin, tmp_path / "model", *OPTIONS, "--tensorboard-logdir", str(tmp_path / "logs"))
     assert written["train_inner"].keys() >= FIGURES and written["train_inner"]["loss"].keys() == {1, 2, 3}
     assert written["train"].keys() >= FIGURES
-
-
-def test_weights_and_biases(data_bin, tmp_path, monkeypatch):
-    rows, started = [], []
-    wandb = SimpleNamespace(
-        init=lambda **options: started.append(options["project"]),
-        log=lambda row, step: rows.append(row),
-        run=None,
-        config=SimpleNamespace(update=lambda *_, **__: None),
-    )
-    monkeypatch.setattr(progress_bar, "wandb", wandb)
-    toy.train(data_bin, tmp_path / "model", *OPTIONS, "--wandb-project", "documents")
-    names = {name for row in rows for name in row}
-    assert set(started) == {"documents"}
-    assert names >= {f"train_inner/{name}" for name in FIGURES}

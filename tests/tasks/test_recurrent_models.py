@@ -5,9 +5,6 @@ import torch
 
 from docnmt_fairseq.errors import InputError
 from tests.support import toy
-from tests.support.documents import IDS
-
-SEARCH = ["--beam", "3", "--max-len-b", "10"]
 
 
 def train(data_bin, folder, arch, *options):
@@ -20,25 +17,9 @@ def checkpoint(data_bin, tmp_path_factory):
     return train(data_bin, tmp_path_factory.mktemp("rnn"), "document_rnn_conditional_gru_tiny", "--max-update", "60")
 
 
-@pytest.mark.parametrize("search", ["--prefix-size 1 --beam 1", "--sampling --beam 2 --nbest 2"])
-def test_search_options_work(data_bin, checkpoint, search):
-    text = toy.generate_text(data_bin, checkpoint, "--max-len-b", "10", *search.split())
-    assert {int(line[2:].split("\t")[0]) for line in text.splitlines() if line.startswith("H-")} == set(IDS)
-
-
 def test_alignments_are_refused(data_bin, checkpoint):
     with pytest.raises(InputError):
         toy.generate_text(data_bin, checkpoint, "--print-alignment", "hard")
-
-
-def test_scores_of_references(data_bin, checkpoint):
-    translations = toy.generate(data_bin, checkpoint, *SEARCH).hypotheses
-    assert len({len(tokens.split()) for tokens, _ in translations.values()}) > 2
-    references = toy.generate(data_bin, checkpoint, "--score-reference").hypotheses
-    same = [number for number in IDS if translations[number][0] == references[number][0]]
-    assert same
-    for number in same:
-        assert translations[number][1] == pytest.approx(references[number][1], abs=2e-3)
 
 
 @pytest.mark.slow

@@ -1,6 +1,5 @@
 """Target-side context: sentences are translated one after another, with previous translations as context."""
 
-import copy
 from dataclasses import replace
 
 import numpy as np
@@ -12,7 +11,6 @@ from fairseq.sequence_generator import SequenceGenerator
 from docnmt_fairseq.models.encoder_outputs import ENCODER_OUTPUTS, EncoderOutputs
 from docnmt_fairseq.search.sequential_decoding import decode_sequentially
 from tests.support import toy
-from tests.support.architectures import randomised
 from tests.support.decoding import assert_same_hypotheses, translate
 from tests.support.documents import IDS, text_of, write_lines
 from tests.support.preprocess import fairseq_preprocess
@@ -111,44 +109,6 @@ def test_previous_translations_are_used(built):
     assert all(a != b for a, b in zip(with_context[1:], without[1:]))
 
 
-def test_ensembles(built):
-    task, model = built
-    other = copy.deepcopy(model)
-    for parameter in other.decoder.target_context.parameters():
-        parameter.data.neg_()
-    without = copy.deepcopy(model)
-    without.decoder.target_context = None
-    models = [model, other, without]
-    alone = translate(task, models, [[0], [1], [2]], beam=3)
-    assert_same_hypotheses(translate(task, models, [[0, 1, 2]], beam=3), alone)
-    of_one = translate(task, [model], [[0], [1], [2]], beam=3)
-    assert any(float(alone[n]["score"]) != float(of_one[n]["score"]) for n in IDS)
-
-
-def test_ensembles_with_recurrent_models(data_bin):
-    sources = ["--extra-sources", "previous:2"]
-    _, task, recurrent = toy.build(data_bin, *sources, arch="document_rnn", tiny=toy.TINY_RNN)
-    options = [*VARIANTS["target"], *sources, "--context-init", "xavier"]
-    models = [recurrent, toy.build(data_bin, *options)[2]]
-    for model in models:
-        randomised(model, 0.5)
-    task.load_dataset("test")
-    found = translate(task, models, [[0, 1, 2]], beam=3)
-    sample, tokens = with_translations(task, found)
-    with torch.no_grad():
-        outputs = [model(**sample["net_input"]) for model in models]
-    mean = sum(output[0].softmax(-1) for output in outputs) / 2
-    for number, sentence, of_sentence in zip(sample["id"].tolist(), tokens, mean.log()):
-        expected = of_sentence[: len(sentence)].gather(1, sentence[:, None]).squeeze(1)
-        torch.testing.assert_close(found[number]["positional_scores"], expected, atol=1e-5, rtol=1e-4)
-
-
-@pytest.mark.parametrize("search", ["--print-alignment hard", "--prefix-size 1 --sampling --nbest 2"])
-def test_search_options_work(data_bin, checkpoint, search):
-    text = toy.generate_text(data_bin, checkpoint, *SEARCH, *search.split())
-    assert {int(line[2:].split("\t")[0]) for line in text.splitlines() if line.startswith("H-")} == set(IDS)
-
-
 @pytest.mark.slow
 def test_interactive_uses_previous_translations(data_bin, tmp_path):
     """A model with target-side context alone translates line by line what it translates at once."""
@@ -161,24 +121,6 @@ def test_interactive_uses_previous_translations(data_bin, tmp_path):
         assert found.hypotheses == expected, buffer
     alone = toy.interactive(data_bin, trained, tmp_path / "input", *SEARCH, "--context", "none").hypotheses
     assert {n for n in IDS if alone[n] != expected[n]} and all(alone[n] == expected[n] for n in FIRST)
-
-
-def test_interactive_respects_the_limit_of_documents(data_bin, checkpoint, tmp_path):
-    write_lines(tmp_path / "input", ["a b c", "d", "e e a", "b"])
-    limit = ["--max-document-sentences", "2", *SEARCH]
-    found = toy.interactive(data_bin, checkpoint, tmp_path / "input", *limit).hypotheses
-    write_lines(tmp_path / "input", ["a b c", "d"])
-    two = toy.interactive(data_bin, checkpoint, tmp_path / "input", *SEARCH).hypotheses
-    assert sorted(found) == [0, 1, 2, 3] and {0: found[0], 1: found[1]} == two
-
-
-@pytest.mark.slow
-def test_validation(data_bin, tmp_path, caplog):
-    caplog.set_level("INFO")
-    arguments = ["--max-update", "12", "--eval-bleu", "--eval-bleu-args", '{"max_len_b": 10, "beam": 2}']
-    arguments += ["--valid-subset", "train"]
-    trained = toy.train(data_bin, tmp_path, *VARIANTS["both"], "--context-init", "xavier", *arguments)
-    toy.assert_bleu_is_of_translations(caplog.text, data_bin, trained, "--max-len-b", "10", "--beam", "2")
 
 
 @pytest.mark.slow

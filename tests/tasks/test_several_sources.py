@@ -11,7 +11,7 @@ from docnmt_fairseq.corpus.pipeline import TextCodec
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.evaluation.text_batches import batches_of
 from docnmt_fairseq.models.encoder_outputs import EncoderOutputs
-from docnmt_fairseq.report.inspection import dataset_of_lines, inspect
+from docnmt_fairseq.report.inspection import dataset_of_lines
 from docnmt_fairseq.translate.translator import DocumentTranslator
 from tests.support import toy
 from tests.support.documents import write_lines
@@ -80,28 +80,11 @@ def test_every_source_is_used(extra_bin, all_sources, tmp_path):
     assert toy.generate(tmp_path / "text", all_sources, *SEARCH).hypotheses != expected
 
 
-@pytest.mark.slow
-def test_resumed_training_equals_uninterrupted(extra_bin, tmp_path):
-    options = [*ALL, "--dropout", "0.1", "--save-interval-updates", "3"]
-    whole = toy.train(extra_bin, tmp_path / "whole", *options, "--max-update", "6")
-    toy.train(extra_bin, tmp_path / "parts", *options, "--max-update", "3")
-    parts = toy.train(extra_bin, tmp_path / "parts", *options, "--max-update", "6")
-    toy.assert_same_state(whole, parts)
-
-
 def test_other_sources_than_in_training_are_refused(extra_bin, all_sources, of_document):
     with pytest.raises(InputError, match=r"--extra-sources next: the model was trained with previous:2,text:mt"):
         toy.generate(extra_bin, all_sources, "--extra-sources", "next")
     with pytest.raises(InputError):
         toy.generate(extra_bin, f"{all_sources}:{of_document}")
-
-
-def test_features_of_another_width_are_refused(extra_bin, all_sources, tmp_path):
-    other = shutil.copytree(extra_bin, tmp_path / "bin")
-    (other / "test.image.npz").unlink()
-    np.save(other / "test.image.npy", np.zeros((len(IDS), 4)))
-    with pytest.raises(InputError):
-        toy.generate(other, all_sources)
 
 
 def test_text_alone_is_refused_if_sources_are_missing(extra_bin, all_sources, of_document, tmp_path):
@@ -128,15 +111,3 @@ def test_text_in_memory(extra_bin, of_document):
         sources = EncoderOutputs.of(loaded.models[0].encoder(**batch.sample["net_input"]))
     _, padding = sources.by_source[1].padded(sources.layout)
     assert padding.tolist() == [[True] * 3, [False] * 3]
-
-
-def test_reports(extra_bin, all_sources):
-    trained = load_ensemble(all_sources, data=extra_bin)
-    inspection = inspect(trained, toy.split_of(trained.task, "test"), 0, beam=1)
-    assert [sentence.line for sentence in inspection.sentences] == [0, 1, 2, 4]
-
-
-def test_cxmi(extra_bin, all_sources):
-    hidden = {"_name": "document_label_smoothed_cross_entropy", "report_cxmi": True}
-    found = toy.validation(extra_bin, all_sources, "--model-overrides", str({"criterion": hidden}))
-    assert found["no_context_nll_loss"] > 0 and found["cxmi"] != 0

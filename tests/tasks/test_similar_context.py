@@ -2,7 +2,6 @@
 
 import json
 import shutil
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -112,21 +111,6 @@ def test_chunks_contain_their_context(own_bin):
     places = np.concatenate([np.arange(length) for length in layout.sentences.lengths])
     for sentence, place, found in zip(sentences, places, layout.similar.tolist()):
         assert found == [back if back <= place else 0 for back in of_extra_sources[sentence]]
-
-
-def test_combined_and_repeated_splits(own_bin, tmp_path):
-    folder = shutil.copytree(own_bin, tmp_path / "bin")
-    for path in own_bin.glob("valid.*"):
-        shutil.copy(path, folder / path.name.replace("valid.", "test1."))
-    _, task, _ = toy.build(folder, "--context-attention", "memory", *SIMILAR, "--upsample-primary", "2")
-    task.load_dataset("test", combine=True)
-    test, valid = (np.load(similar_file(own_bin / f"{split}.src-tgt.src")) for split in ("test", "valid"))
-    np.testing.assert_array_equal(task.dataset("test").similar, np.concatenate([test, test, valid]))
-
-
-def test_the_fingerprint_includes_the_vectors(own_bin, checkpoint):
-    translator = DocumentTranslator.from_checkpoint(checkpoint, data=own_bin.parent, cpu=True)
-    assert translator.files == [Path(checkpoint), own_bin.parent / "manifest.json", vectors_file(own_bin, "src")]
 
 
 def test_missing_and_wrong_files_are_refused(own_bin, data_bin, tmp_path, checkpoint):

@@ -57,8 +57,3 @@ def test_tasks_train_one_model(job, data_bin, tmp_path):
     sgd = ["--optimizer", "sgd", "--clip-norm", "0", "--update-freq", "2"]
     one = toy.train(data_bin, tmp_path / "one", *options, *sgd)
     toy.assert_same_state(tmp_path / "two" / "checkpoint_last.pt", one, atol=2e-6, rtol=1e-5)
-
-
-def test_usage(tmp_path):
-    result = subprocess.run(["bash", str(SCRIPT)], capture_output=True, text=True)
-    assert result.returncode == 2 and "usage" in result.stderr
