@@ -1,10 +1,11 @@
-"""Speed of fairseq-generate's search on documents, compared with stock fairseq and with concatenation models.
+"""Speed of fairseq-generate on documents, compared with stock fairseq and with concatenation models.
 
     python -m benchmarks.speed.generation_speed DATA_BIN [--every 10] [--rounds 3] [--max-tokens 4096] [--width 256] ...
 
 All systems translate the test set by turns in one process, with random weights. The reference is the prefix
 (--prefix-size), so that all write the same translations and every search ends with the reference. Only tokens of the
-translation count, not context that is translated again. Options that --help does not list are passed to all models.
+translation count, not context that is translated again. A step computes the next token of all hypotheses in the
+decoder. Options that --help does not list are passed to all models.
 """
 
 import argparse
@@ -21,16 +22,20 @@ from fairseq.dataclass.configs import GenerationConfig
 from benchmarks.lib.measuring import by_turns, clock, ratio, run_benchmark, shown_ratio
 from benchmarks.lib.reporting import table
 from benchmarks.lib.systems import STOCK, add_model_options, configuration, shown_sizes
+from benchmarks.lib.systems import SYSTEMS as MODELS
 from docnmt_fairseq.data.index import DocumentIndex
 from docnmt_fairseq.data.loading import read_index
 
 TITLE = "Speed of translating documents"
 CONTEXT, BREAK = 3, "<p>"  # concatenation models: previous sentences, separator
 WINDOWS = ("4-to-4", "4-to-1")
+FAIRSEQ = ", --search fairseq"  # instead of the engine
 SYSTEMS = {
     STOCK: "task translation, model transformer",
     "sentence": "document_transformer, --context none",
+    f"sentence{FAIRSEQ}": "the same with fairseq's search",
     "conditional": "document_transformer, attention to the 4 most relevant sentences in the last 3 layers",
+    f"conditional{FAIRSEQ}": "the same with fairseq's search",
     "4-to-4": "stock system on a sliding window of four sentences; translates all four, the last one is kept",
     "4-to-1": "the same window; translates the last sentence only",
 }
@@ -54,12 +59,18 @@ class Translator:
     """
 
     def __init__(self, name: str, args: argparse.Namespace):
-        own = name in ("sentence", "conditional")
-        cfg = configuration(name if own else STOCK, args)
+        model, fairseq_search, _ = name.partition(FAIRSEQ)
+        own = model in MODELS and model != STOCK
+        more = [*args.more, "--search", "fairseq"] if fairseq_search else args.more
+        cfg = configuration(model if own else STOCK, argparse.Namespace(**{**vars(args), "more": more}))
         torch.manual_seed(args.seed)
         self.task, self.device = tasks.setup_task(cfg.task), args.device
         self.model = self.task.build_model(cfg.model).eval().to(self.device)
         self.model.prepare_for_inference_(cfg)
+        self.steps: list[int] = []  # sentences of each
+        self.model.decoder.output_projection.register_forward_hook(
+            lambda module, inputs, logits: self.steps.append(logits[..., 0].numel() // args.beam)
+        )
         self.pad = self.task.target_dictionary.pad()
         self.task.load_dataset("test")
         self.dataset = self.task.dataset("test")
@@ -87,12 +98,13 @@ class Translator:
     def translate(self) -> tuple[float, int]:
         """Returns seconds and number of translated tokens."""
         start, tokens = clock(), 0
+        self.steps.clear()
         for sample in self.samples():
             sample = utils.move_to_cuda(sample) if self.device != "cpu" else sample
             reference = sample["target"]
             hypotheses = self.task.inference_step(self.generator, [self.model], sample, prefix_tokens=reference)
             for best, expected in zip(hypotheses, reference):
-                if not torch.equal(best[0]["tokens"], expected[expected.ne(self.pad)]):
+                if not torch.equal(best[0]["tokens"].cpu(), expected[expected.ne(self.pad)].cpu()):
                     raise RuntimeError("a search did not end with the reference")
                 tokens += len(self.last_sentence(best[0]["tokens"]))
         return clock() - start, tokens
@@ -139,6 +151,8 @@ def measure(args: argparse.Namespace) -> dict:
         name: {
             "batches": len(translators[name].batches),
             "tokens": results[0][1],
+            "steps": len(translators[name].steps),
+            "sentences_per_step": statistics.mean(translators[name].steps),
             "rounds": [tokens / seconds for seconds, tokens in results],
         }
         for name, results in rounds.items()
@@ -157,6 +171,8 @@ def report(args: argparse.Namespace, figures: dict) -> list[str]:
             f"{statistics.median(one['rounds']):,.0f}",
             *(shown_ratio(ratio(rounds, name, other)) for other in others),
             f"{one['tokens']:,}",
+            f"{one['steps']:,}",
+            f"{one['sentences_per_step']:.0f}",
         ]
         for name, one in systems.items()
     ]
@@ -165,7 +181,7 @@ def report(args: argparse.Namespace, figures: dict) -> list[str]:
         f"{shown_sizes(args)}, random weights; float32, beam {args.beam}, --max-tokens {args.max_tokens}. Every "
         f"{args.every}th batch of the test set; {args.rounds} rounds by turns, medians (range). Collating is included. "
         "Stock systems sort the test set by length; documents stay together.",
-        table(["system", "tokens/s", *(f"÷ {other}" for other in others), "tokens"], rows),
+        table(["system", "tokens/s", *(f"÷ {other}" for other in others), "tokens", "steps", "sentences/step"], rows),
     ]
 
 
