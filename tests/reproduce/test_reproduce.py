@@ -169,6 +169,13 @@ def test_raw_may_have_a_folder_for_each_recipe(tmp_path):
     assert recipe_options(asked, "ape").output == tmp_path / "out" / "ape"
 
 
+def test_machine_translation_is_scored_without_a_model(tmp_path, monkeypatch):
+    trained, _ = fake_training(monkeypatch)
+    text = reproduce(read_table("combination-table-1"), request(tmp_path), rows=["translation as it is (Section 4.2)"])
+    (row,) = [line for line in text.splitlines() if line.startswith("| translation as it is")]
+    assert float(row.split(" | ")[-2]) > 0 and not trained
+
+
 FEW = {"memory-table-2": ["Transformer", "Our model"]}
 KINDS = {**{read_table(name).figures: name for name in table_names()}, "scores": "memory-table-2"}
 

@@ -1,7 +1,6 @@
 """Figures of recipes: ``scores`` of models on the first test set, and numbers of ``sentences`` of prepared splits."""
 
 import re
-from collections import defaultdict
 from dataclasses import replace
 from functools import cache, cached_property
 from pathlib import Path
@@ -14,8 +13,8 @@ from docnmt_fairseq.files import read_json
 from docnmt_fairseq.recipes.dataset import TEST, DatasetConfig, read_dataset_config, recipe_path
 from docnmt_fairseq.recipes.models import Model, model
 from docnmt_fairseq.recipes.processes import last_value
-from docnmt_fairseq.recipes.recipe import Recipe
-from docnmt_fairseq.recipes.results import ResultFiles, Scores, reference_tokens
+from docnmt_fairseq.recipes.recipe import STEPS, UNEDITED, Recipe
+from docnmt_fairseq.recipes.results import ResultFiles, Scores, reference_tokens, unedited_scores
 from docnmt_fairseq.recipes.splits import further_references
 from docnmt_fairseq.reproduce.base import FIGURES, Cell, Figures, recipe_options
 
@@ -29,7 +28,8 @@ PAIRS_PER_SECOND = 2_500  # prepared pairs of 8 words: Moses tokens, truecased, 
 class ScoresOfModels(Figures):
     """Score of a model of a recipe on its first test set, perhaps with further options.
 
-    Each recipe has a folder in the output; a model that several cells or tables need is trained once.
+    Each recipe has a folder in the output; a model that several cells or tables need is trained once. The model
+    ``UNEDITED`` is the machine translation of a post-editing task.
     """
 
     settings = ("recipe", "model", "options", "number", "score")
@@ -38,10 +38,11 @@ class ScoresOfModels(Figures):
     @cached_property
     def models(self) -> Dict[str, Dict[str, Model]]:
         """Models of the cells, by recipe and name."""
-        found: Dict[str, Dict[str, Model]] = defaultdict(dict)
+        found: Dict[str, Dict[str, Model]] = {cell.settings["recipe"]: {} for cell in self.cells}
         for cell in self.cells:
-            found[cell.settings["recipe"]][model_name(cell)] = model_of(cell)
-        return dict(found)
+            if cell.settings["model"] != UNEDITED:
+                found[cell.settings["recipe"]][model_name(cell)] = model_of(cell)
+        return found
 
     def hours(self) -> float:
         """GPU hours of all trainings, each model once."""
@@ -59,7 +60,8 @@ class ScoresOfModels(Figures):
     def values(self) -> Dict[Cell, List[float]]:
         """Our figures."""
         for recipe, models in self.models.items():
-            Recipe(_dataset(recipe), recipe_options(self.request, recipe, tuple(models)), models).run()
+            last = STEPS[-1] if models else "prepare"
+            Recipe(_dataset(recipe), recipe_options(self.request, recipe, tuple(models), last), models).run()
         return {cell: [self._score(cell, seed) for seed in self.request.seeds] for cell in self.cells}
 
     def p_values(self, baseline: str) -> Dict[Cell, List[float]]:
@@ -88,7 +90,11 @@ class ScoresOfModels(Figures):
 
     def _score(self, cell: Cell, seed: int) -> float:
         recipe, name = cell.settings["recipe"], cell.settings.get("score", BLEU)
-        scores = ResultFiles(self._folder(recipe, model_name(cell), seed), TEST).scores(_dataset(recipe))
+        dataset = _dataset(recipe)
+        if cell.settings["model"] == UNEDITED:
+            data = self.request.output / recipe / "data"
+            return float(unedited_scores(data, dataset.test_sets[TEST], str(dataset.post_edits_of))[name])
+        scores = ResultFiles(self._folder(recipe, model_name(cell), seed), TEST).scores(dataset)
         value = score_of(scores, name)
         if value is None:
             known = [*(one for one, score in scores.items() if isinstance(score, float)), *scores.get("metrics", {})]
