@@ -137,6 +137,7 @@ def models() -> Dict[str, Model]:
         **_combination_table(
             "image-rnn", "features:image", "document_rnn_multimodal", ["--decoder-cell", "gru-reset-before"]
         ),
+        "zeng": Model(_TASK, "document_rnn_zeng", _fixed(none), sees_context=False, sized=True),
         "caption-rnn": Model(_TASK, "document_rnn_multimodal", _fixed(single_source), sees_context=False, sized=True),
     }
     others = [name for name in CONTEXT_MECHANISMS.names() if name not in known]

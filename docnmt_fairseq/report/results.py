@@ -4,7 +4,7 @@ import json
 import math
 import re
 from pathlib import Path
-from typing import Any, Dict, List, Tuple
+from typing import Any, Dict, Iterable, List, Tuple
 
 from docnmt_fairseq.corpus.files import read_lines
 from docnmt_fairseq.errors import InputError
@@ -89,7 +89,7 @@ def _scores(results: Dict[str, Any]) -> str:
     return table(["metric", *results["scores"][0]["systems"], "signature"], rows, "Scores")
 
 
-def read_curves(path: Path) -> Curves:
+def read_curves(path: Path, quantities: Iterable[str] = QUANTITIES) -> Curves:
     """Reads the curves of a training log; after resuming, later values replace those of the same update.
 
     Raises:
@@ -106,7 +106,7 @@ def read_curves(path: Path) -> Curves:
         figures = {key.removeprefix(prefix): value for key, value in figures.items()}
         update = figures.get("num_updates")
         data = "training" if name in ("train", "train_inner") else name
-        for quantity in QUANTITIES:
+        for quantity in quantities:
             if update is not None and quantity in figures:
                 target = epochs if name == "train" else curves
                 target.setdefault(quantity, {}).setdefault(data, []).append((update, figures[quantity]))

@@ -16,7 +16,6 @@ ELSEWHERE = {  # tables and figures of the papers that are not run by this comma
     "Libovický and Helcl, Fig. 1": "learning curves, in the train.log of each model of combination-table-1",
     "Libovický and Helcl, Fig. 2": "one sentence: docnmt report, of a model of combination-table-1",
     "Zeng, Fig. 7 and 8": "curves: docnmt embed fit --iterations N, then docnmt embed similarity",
-    "Zeng, Fig. 12 and 14": "curves of a million updates on 100 machines; the paper prints no numbers",
     "Zeng, Fig. 15": "pictures: python -m benchmarks.experiments.context_aware_sanity",
 }
 HOURS = (

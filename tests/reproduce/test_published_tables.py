@@ -23,7 +23,7 @@ BUDGET = Budget("tiny", 4, 60, 4, [], smoke=True)
 @pytest.mark.parametrize("name", table_names())
 def test_tables_are_complete(name, tmp_path):
     table = read_table(name)
-    assert table.cells and any(cell.published is not None for cell in table.cells)
+    assert table.cells and (table.figures == "training-log" or any(cell.published is not None for cell in table.cells))
     assert (ROOT / table.page).is_file() and table.needs and table.all_deviations
     assert all(isinstance(one, str) for one in table.all_deviations)
     assert table.results is None or (ROOT / table.results).is_file()

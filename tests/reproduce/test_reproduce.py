@@ -177,7 +177,6 @@ def test_machine_translation_is_scored_without_a_model(tmp_path, monkeypatch):
 
 
 FEW = {"memory-table-2": ["Transformer", "Our model"]}
-KINDS = {**{read_table(name).figures: name for name in table_names()}, "scores": "memory-table-2"}
 
 
 @pytest.fixture(scope="module")
@@ -187,11 +186,11 @@ def shared(tmp_path_factory):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", KINDS.values())
+@pytest.mark.parametrize("name", table_names())
 def test_smoke(name, shared, capsys):
     table = read_table(name)
     rows = FEW.get(name) or [row["title"] for row in table.rows[:1]]
-    columns = [column["title"] for column in table.columns if not column.get("published_only")][1:2]
+    columns = [column["title"] for column in table.columns if not column.get("published_only")][:2][-1:]
     few = ["--updates", "2"] if "--updates" in FIGURES[table.figures].uses else []
     words = ["--rows", *rows, "--columns", *columns, *few, "--workers", "1"]
     assert cli.main(["reproduce", name, "--smoke", "--output", str(shared), *words]) == 0

@@ -1,10 +1,10 @@
-"""Figures of recipes: ``scores`` of models on the first test set, and numbers of ``sentences`` of prepared splits."""
+"""Figures of recipes: ``scores`` of models on the first test set, values of their ``training-log``, ``sentences``."""
 
 import re
 from dataclasses import replace
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Any, Dict, List, Mapping, Optional
+from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.evaluation.postprocess import Translation, read_translation
@@ -16,11 +16,13 @@ from docnmt_fairseq.recipes.processes import last_value
 from docnmt_fairseq.recipes.recipe import STEPS, UNEDITED, Recipe
 from docnmt_fairseq.recipes.results import ResultFiles, Scores, reference_tokens, unedited_scores
 from docnmt_fairseq.recipes.splits import further_references
+from docnmt_fairseq.report.results import read_curves
 from docnmt_fairseq.reproduce.base import FIGURES, Cell, Figures, recipe_options
 
 BLEU = "bleu_tokens"  # over tokens, as multi-bleu.perl computes it
 TOKENS_PER_SECOND = 160_000  # target tokens, base width with conditional attention, one H100 (benchmarks/results/gpu)
 TOKENS_PER_LINE = 16  # of a caption, including the end of sentence; used if --batch-size limits the lines
+SMALL_UPDATES_PER_SECOND = 20  # of recurrent models with batches of some sentences, on a GPU; estimated
 PAIRS_PER_SECOND = 2_500  # prepared pairs of 8 words: Moses tokens, truecased, BPE, data-bins, on one core
 
 
@@ -34,6 +36,7 @@ class ScoresOfModels(Figures):
 
     settings = ("recipe", "model", "options", "number", "score")
     uses = ("--size", "--updates", "--train-options")
+    last_step = STEPS[-1]  # of the recipes
 
     @cached_property
     def models(self) -> Dict[str, Dict[str, Model]]:
@@ -54,13 +57,17 @@ class ScoresOfModels(Figures):
                 tokens = dataset.training.batch_tokens * one.sentences
                 if lines is not None and dataset.prepare.get("one_document_a_line"):
                     tokens = min(tokens, int(lines) * TOKENS_PER_LINE)
-                seconds += (self.request.updates or dataset.training.updates) * tokens / TOKENS_PER_SECOND
+                seconds += (self.request.updates or dataset.training.updates) * self.seconds_per_update(tokens)
         return len(self.request.seeds) * seconds / 3600
+
+    def seconds_per_update(self, tokens: int) -> float:
+        """Estimated seconds of an update with batches of so many target tokens on a GPU."""
+        return tokens / TOKENS_PER_SECOND
 
     def values(self) -> Dict[Cell, List[float]]:
         """Our figures."""
         for recipe, models in self.models.items():
-            last = STEPS[-1] if models else "prepare"
+            last = self.last_step if models else "prepare"
             Recipe(_dataset(recipe), recipe_options(self.request, recipe, tuple(models), last), models).run()
         return {cell: [self._score(cell, seed) for seed in self.request.seeds] for cell in self.cells}
 
@@ -100,6 +107,27 @@ class ScoresOfModels(Figures):
             known = [*(one for one, score in scores.items() if isinstance(score, float)), *scores.get("metrics", {})]
             raise InputError(f"{cell.row}, {cell.column}: {recipe} has no score {name}; known: {', '.join(known)}")
         return value
+
+
+@FIGURES.register("training-log")
+class LogOfModels(ScoresOfModels):
+    """Last value of a quantity in the log of a training: ``logged: training top5_accuracy``; nothing is translated."""
+
+    settings = ("recipe", "model", "options", "logged")
+    last_step = "train"
+
+    def seconds_per_update(self, tokens: int) -> float:
+        """Batches of 16 sentences take as long as those of a GPU's smallest reasonable size; an estimate."""
+        return 1 / SMALL_UPDATES_PER_SECOND
+
+    def _score(self, cell: Cell, seed: int) -> float:
+        return self._logged(cell, seed)[-1][1]
+
+    def _logged(self, cell: Cell, seed: int) -> List[Tuple[float, float]]:
+        """Update and value of every entry in the log."""
+        log = self._folder(cell.settings["recipe"], model_name(cell), seed) / "train.log"
+        data, quantity = cell.settings["logged"].split()
+        return read_curves(log, [quantity])[quantity][data]
 
 
 @FIGURES.register("sentences")
