@@ -10,7 +10,7 @@ from docnmt_fairseq.reproduce import figures  # noqa: F401  (registers all kinds
 from docnmt_fairseq.reproduce.base import FIGURES, Cell
 
 TABLES = Path(__file__).parent / "tables"
-COLUMN_KEYS, ROW_KEYS = ("title", "published_only"), ("title", "published", "columns")  # others are settings of cells
+COLUMN_KEYS, ROW_KEYS = ("title",), ("title", "published", "columns")  # others are settings of cells
 
 
 @dataclass
@@ -23,7 +23,7 @@ class PublishedTable:
         source: paper and number of the table.
         page: documentation page that explains how the paper was interpreted.
         needs: data and packages needed for a run.
-        columns: ``title`` and settings of each; ``published_only``: we have no figures for it.
+        columns: ``title`` and settings of each.
         rows: ``title``, ``published`` (one figure per column, null if there is none) and settings of each; optionally
             ``columns``, titles of those in which the row has cells.
         figures: kind of experiment, in ``FIGURES``.
@@ -60,7 +60,7 @@ class PublishedTable:
             Cell(row["title"], column["title"], published, settings)
             for row in self.rows
             for column, published in zip(self.columns, row["published"])
-            if column["title"] in row.get("columns", [column["title"]]) and not column.get("published_only")
+            if column["title"] in row.get("columns", [column["title"]])
             if (settings := _settings(column, row)) is not None
         ]
 

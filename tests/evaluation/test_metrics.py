@@ -11,7 +11,7 @@ from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.evaluation.metrics import METRICS, Metric, MetricOptions
 from docnmt_fairseq.evaluation.significance import TESTS
 from docnmt_fairseq.evaluation.texts import References, at_level
-from tests.support import comet, eflomal
+from tests.support import comet, eflomal, meteor
 from tests.support.scored import addressed, delimited, made, with_own_words, worse, write
 
 
@@ -33,6 +33,7 @@ DEFAULT = Material(REFERENCE, SOURCE, SYSTEMS, {})
 MATERIAL = {
     "comet": Material(REFERENCE, SOURCE, SYSTEMS, {"comet": "known"}),
     "lexical-consistency": Material(REFERENCE, with_own_words(REFERENCE), SYSTEMS, {}),
+    "meteor": Material(REFERENCE, SOURCE, SYSTEMS, {"meteor": "meteor-1.5.jar"}),
     "pronoun-f1": Material(REFERENCE, SOURCE, SYSTEMS, {"pronouns": "ba,do,gi"}),
     "register": GERMAN,
     "register-consistency": GERMAN,
@@ -47,6 +48,7 @@ def requirements(monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "comet", comet.fake_package(comet.FakeModel()))
     eflomal.FakeEflomal(tmp_path, monkeypatch)
     monkeypatch.chdir(tmp_path)
+    meteor.fake_program(tmp_path, monkeypatch)
     write(tmp_path / "terms.tsv", [f"{word}\t{word}" for word in ("ba", "do", "gi", "ke", "lo", "nu")])
 
 

@@ -122,9 +122,9 @@ def test_settings_may_depend_on_the_recipe(tmp_path):
 def test_rows_and_columns_may_exclude_cells(tmp_path):
     path = tmp_path / "table.yaml"
     text = (
-        "{title: t, source: s, page: p, needs: n, columns: [{title: a, recipe: ape}, {title: b, published_only: true}, "
-        "{title: c, recipe: ape}], rows: [{title: x, model: mt-flat, published: [1, 2, 3]}, "
-        "{title: y, model: mt-flat, columns: [c], published: [null, 5, 6]}]}"
+        "{title: t, source: s, page: p, needs: n, columns: [{title: a, recipe: ape}, "
+        "{title: c, recipe: ape}], rows: [{title: x, model: mt-flat, published: [1, 3]}, "
+        "{title: y, model: mt-flat, columns: [c], published: [5, 6]}]}"
     )
     path.write_text(text)
     cells = read_table_file(path).cells

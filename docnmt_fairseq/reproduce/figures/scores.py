@@ -1,5 +1,6 @@
 """Figures of recipes: ``scores`` of models on the first test set, values of their ``training-log``, ``sentences``."""
 
+import logging
 import re
 from dataclasses import replace
 from functools import cache, cached_property
@@ -7,8 +8,10 @@ from pathlib import Path
 from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.evaluation.metrics.meteor import Meteor, MeteorOptions
 from docnmt_fairseq.evaluation.postprocess import Translation, read_translation
 from docnmt_fairseq.evaluation.scores import tokenized_sign_test
+from docnmt_fairseq.evaluation.texts import read_references, read_text
 from docnmt_fairseq.files import read_json
 from docnmt_fairseq.recipes.dataset import TEST, DatasetConfig, read_dataset_config, recipe_path
 from docnmt_fairseq.recipes.models import Model, model
@@ -20,10 +23,13 @@ from docnmt_fairseq.report.results import read_curves
 from docnmt_fairseq.reproduce.base import FIGURES, Cell, Figures, recipe_options
 
 BLEU = "bleu_tokens"  # over tokens, as multi-bleu.perl computes it
+METEOR = "meteor"
 TOKENS_PER_SECOND = 160_000  # target tokens, base width with conditional attention, one H100 (benchmarks/results/gpu)
 TOKENS_PER_LINE = 16  # of a caption, including the end of sentence; used if --batch-size limits the lines
 SMALL_UPDATES_PER_SECOND = 20  # of recurrent models with batches of some sentences, on a GPU; estimated
 PAIRS_PER_SECOND = 2_500  # prepared pairs of 8 words: Moses tokens, truecased, BPE, data-bins, on one core
+
+logger = logging.getLogger(__name__)
 
 
 @FIGURES.register("scores")
@@ -69,7 +75,16 @@ class ScoresOfModels(Figures):
         for recipe, models in self.models.items():
             last = self.last_step if models else "prepare"
             Recipe(_dataset(recipe), recipe_options(self.request, recipe, tuple(models), last), models).run()
-        return {cell: [self._score(cell, seed) for seed in self.request.seeds] for cell in self.cells}
+        cells = [cell for cell in self.cells if cell.settings.get("score") != METEOR or self._meteor(cell) is not None]
+        return {cell: [self._score(cell, seed) for seed in self.request.seeds] for cell in cells}
+
+    def _meteor(self, cell: Cell) -> Optional[Path]:
+        """Returns the program of METEOR in the recipe's ``--raw``; None, with a message, if there is none."""
+        raw = recipe_options(self.request, cell.settings["recipe"]).raw
+        found = None if raw is None else next(iter(sorted(raw.rglob("meteor*.jar"))), None)
+        if found is None:
+            logger.warning(f"{cell.row}, {cell.column}: not computed: --raw has no meteor-1.5.jar of its authors")
+        return found
 
     def p_values(self, baseline: str) -> Dict[Cell, List[float]]:
         """Sign test of Collins et al. (2005) with BLEU over tokens."""
@@ -101,7 +116,13 @@ class ScoresOfModels(Figures):
         if cell.settings["model"] == UNEDITED:
             data = self.request.output / recipe / "data"
             return float(unedited_scores(data, dataset.test_sets[TEST], str(dataset.post_edits_of))[name])
-        scores = ResultFiles(self._folder(recipe, model_name(cell), seed), TEST).scores(dataset)
+        files = ResultFiles(self._folder(recipe, model_name(cell), seed), TEST)
+        if name == METEOR:
+            text = self.request.output / recipe / "data" / "text" / f"{dataset.test_sets[TEST]}.{dataset.target_lang}"
+            references = read_references([text])
+            metric = Meteor(references, MeteorOptions(str(self._meteor(cell)), dataset.target_lang))
+            return metric.corpus_score(metric.statistics(read_text(files.text, references)))
+        scores = files.scores(dataset)
         value = score_of(scores, name)
         if value is None:
             known = [*(one for one, score in scores.items() if isinstance(score, float)), *scores.get("metrics", {})]
