@@ -63,20 +63,24 @@ class Classifier(nn.Module):
         return self.output(state[-1]).squeeze()
 
 
-def run(cell: str, width: int, optimiser: str, rate: float, seed: int, iterations: int) -> Tuple[float, float, float]:
-    """Returns the training loss at the end, the mean of |p − y| and the share of wrong answers in the test."""
+def run(
+    cell: str, width: int, optimiser: str, rate: float, seed: int, iterations: int
+) -> Tuple[List[float], float, float]:
+    """Returns the training loss of every iteration, the mean of |p − y| and the share of wrong answers in the test."""
     torch.manual_seed(seed)
     model = Classifier(cell, width)
     steps = getattr(torch.optim, optimiser)(model.parameters(), lr=rate)
     wanted = torch.tensor([float(label) for _, label in TRAIN])
+    losses = []
     for _ in range(iterations):
         loss = F.binary_cross_entropy_with_logits(torch.stack([model(text) for text, _ in TRAIN]), wanted)
         steps.zero_grad()
         loss.backward()
         steps.step()
+        losses.append(loss.item())
     with torch.no_grad():
         errors = [abs(float(torch.sigmoid(model(text))) - label) for text, label in TEST]
-    return loss.item(), statistics.mean(errors), statistics.mean(error >= 0.5 for error in errors)
+    return losses, statistics.mean(errors), statistics.mean(error >= 0.5 for error in errors)
 
 
 def run_cells(
@@ -87,7 +91,10 @@ def run_cells(
     for cell in cells:
         numbers = tqdm(range(1, seeds + 1), desc=f"{cell} {width} {optimiser} {rate}")
         runs = [run(cell, width, optimiser, rate, seed, iterations) for seed in numbers]
-        result[cell] = dict(zip(("loss", "error", "wrong"), map(list, zip(*runs))))
+        losses, errors, wrong = map(list, zip(*runs))
+        last = [of_run[-1] for of_run in losses]
+        mean = [statistics.mean(values) for values in zip(*losses)]  # by iteration
+        result[cell] = {"loss": last, "error": errors, "wrong": wrong, "losses": mean}
     return result
 
 

@@ -10,6 +10,8 @@ Another kind of experiment is a class in one file of ``figures/``:
 """
 
 from dataclasses import dataclass, replace
+from datetime import date
+from pathlib import Path
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from docnmt_fairseq.recipes.recipe import STEPS, Options
@@ -71,6 +73,19 @@ class Figures:
     def values(self) -> Dict[Cell, List[float]]:
         """Returns our figures, one per seed; cells without figures are omitted."""
         raise NotImplementedError
+
+    def origin(self, cell: Cell) -> str:
+        """Returns when a figure was computed, and from which data, after :meth:`values`."""
+        data = f"with {self.request.raw}" if self.request.raw else "with synthetic data" if self.request.smoke else ""
+        return f"computed on {date.today()} {data}".strip()
+
+    def draw(self, name: str) -> List[Path]:
+        """Draws what the paper shows as curves or pictures, after :meth:`values`, and returns the files.
+
+        Args:
+            name: name of the table, with which names of files begin.
+        """
+        return []
 
 
 FIGURES: Registry[Figures] = Registry("kind of figures")

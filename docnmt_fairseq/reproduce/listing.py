@@ -8,15 +8,11 @@ from docnmt_fairseq.recipes.recipe import Options
 from docnmt_fairseq.recipes.table import NOTHING
 from docnmt_fairseq.reproduce.base import FIGURES
 from docnmt_fairseq.reproduce.published import PublishedTable, read_table, table_names
-from docnmt_fairseq.reproduce.run import read_found
+from docnmt_fairseq.reproduce.run import read_found, row_states
 
 WIDTH, INDENT = 79, "    "
 ELSEWHERE = {  # tables and figures of the papers that are not run by this command
     "Jiang et al., Table 5": "no figures: docnmt score --example-lines 4123, with the models of memory-table-2",
-    "Libovický and Helcl, Fig. 1": "learning curves, in the train.log of each model of combination-table-1",
-    "Libovický and Helcl, Fig. 2": "one sentence: docnmt report, of a model of combination-table-1",
-    "Zeng, Fig. 7 and 8": "curves: docnmt embed fit --iterations N, then docnmt embed similarity",
-    "Zeng, Fig. 15": "pictures: python -m benchmarks.experiments.context_aware_sanity",
 }
 HOURS = (
     "GPU hours: of one NVIDIA H100 in bfloat16, 160,000 target tokens per second, measured at base width with "
@@ -38,6 +34,8 @@ def table_list(request: Options) -> str:
     for head, table in zip(heads, tables):
         lines += [head, *_wrapped(f"{table.title} ({table.source})"), *_wrapped(f"Needs: {table.needs}")]
         lines += _wrapped(f"Results in this repository: {table.results}") if table.results else []
+        if found := read_found(request.output / f"{table.name}.json"):
+            lines += [line for row, state in row_states(table, found[1]) for line in _wrapped(f"{row}: {state}")]
     lines += ["", "Not run by this command:", ""]
     lines += [line for what, instead in ELSEWHERE.items() for line in _wrapped(f"{what}: {instead}")]
     notes = [*HOURS, f"{NOTHING}: minutes.", f"Run: cells with figures in {request.output}."]

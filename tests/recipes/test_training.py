@@ -61,7 +61,7 @@ def test_fairseq_parses_the_options_of_every_model(data_bin, name):
         ("concatenation-4to1", {"concatenate_source": 4, "concatenate_target": 1, "segment_embeddings": True}),
         ("sentence-attention", {"context_attention": "sentence-encodings", "sentence_positions": "learned"}),
         ("tree", {"context_attention": "tree", "context_top_t_anneal_start": 15}),
-        ("tree-paper", {"context_placement": "replace", "selection_loss": 0.0, "tree_order": "text"}),
+        ("tree-paper", {"context_attention": "tree", "context_placement": "replace", "context_layers": [0, 1]}),
         ("rnnsearch", {"clip_norm": 1.0}),
         ("memory-3", {"context_attention": "memory", "context_sentences": 3, "memory_combination": "parallel"}),
         ("han-target", {"context_attention": "none", "target_context_attention": "han"}),

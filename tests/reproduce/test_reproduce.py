@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from datetime import date
 
 import pytest
 
@@ -58,6 +59,7 @@ def test_table_has_published_figures_ours_and_differences(table, tmp_path, monke
     assert [one["folder"] for one in trained] == [f"{CHANGED}-1", f"{CHANGED}-2"]
     assert "| better | – | 100.00 ± 0.00 | – | 70.50 | 100.00 ± 0.00 | +29.50 |" in text
     assert "| plain | 90.00 | – | – | – | – | – |" in text
+    assert f"- better: trained until {date.today()} on en_de_small, " in text and "- plain: not run" in text
     assert "- The data are made up." in text and "meaningless" in text
     text = reproduce(table, request(tmp_path, seeds=(1, 2)), rows=["plain"], columns=["all"])  # the others stay
     assert "| better | – | 100.00" in text
@@ -72,6 +74,8 @@ def test_changed_models_are_marked_and_not_mixed_with_others(table, tmp_path):
     text = table_text(table, changed, {("plain", "all"): Ours([80.0])})
     assert "all: published | ours* | difference" in text
     assert "\\* Not the published models: changed by `--updates 7 --dropout 0.3`." in text
+    smoke = table_text(table, request(tmp_path), {("plain", "all"): Ours([80.0])})
+    assert "ours*" in smoke and "\\* Not the published models: tiny models of a smoke run." in smoke
     assert "ours*" not in table_text(table, request(tmp_path, smoke=False), {})
     (tmp_path / "out").mkdir()
     about = {"seeds": [1], "changes": [], "smoke": True}
@@ -110,6 +114,7 @@ def test_list_has_hours_and_state(table, tmp_path, monkeypatch):
     for about, marks in (({"changes": ["--updates 7"]}, ", changed"), ({"smoke": True}, ", smoke"), ({}, "")):
         path.write_text(json.dumps({"about": about, "cells": cells}))
         assert table_list(asked).splitlines()[1].endswith(f"1 of 4 cells{marks}")
+    assert "    plain: all: run earlier; characters: not run" in table_list(asked).splitlines()
 
 
 def test_list_fits_a_terminal(tmp_path):
@@ -191,7 +196,19 @@ def test_machine_translation_is_scored_without_a_model(tmp_path, monkeypatch):
     assert float(row.split(" | ")[-2]) > 0 and not trained
 
 
-FEW = {"memory-table-2": ["Transformer", "Our model"]}
+FEW = {"memory-table-2": ["Transformer", "Our model"], "combination-table-1": ["hierarchical"]}
+PICTURES = {  # ends of names, by table
+    "combination-table-1": {"multi30k-loss", "multi30k-sources"},
+    "context-aware-figure-9": {"IMDB"},
+    "context-aware-figure-12": {"top-5-training"},
+    "context-aware-figure-13": {"loss-32-SGD-0.01"},
+    "context-aware-figure-14": {"top-5-training"},
+    "context-aware-figure-16": {"surfaces"},
+    "context-aware-figure-17": {"CNN"},
+    "context-aware-table-3": {"energy", "accuracy"},
+    "context-aware-table-4": {"energy", "accuracy"},
+    "han-table-1": {"tvsub_zh_en_gpu-loss"},
+}
 
 
 @pytest.fixture(scope="module")
@@ -205,12 +222,15 @@ def shared(tmp_path_factory):
 def test_smoke(name, shared, capsys):
     table = read_table(name)
     rows = FEW.get(name) or [row["title"] for row in table.rows[:1]]
-    columns = [table.columns[0]["title"]]
+    columns = [column["title"] for column in table.columns if not name.startswith("context-aware-table")][:1]
     few = ["--updates", "2"] if "--updates" in FIGURES[table.figures].uses else []
-    words = ["--rows", *rows, "--columns", *columns, *few, "--workers", "1"]
+    words = ["--rows", *rows, *(["--columns", *columns] if columns else []), *few, "--workers", "1"]
     assert cli.main(["reproduce", name, "--smoke", "--output", str(shared), *words]) == 0
     text = capsys.readouterr().out
     found = json.loads((shared / f"{name}.json").read_text())["cells"]
-    asked = {(row, column) for row in rows for column in columns}
+    wanted = columns or [column["title"] for column in table.columns]
+    asked = {(row, column) for row in rows for column in wanted}
     assert {(cell["row"], cell["column"]) for cell in found if cell["ours"]} == asked
     assert "meaningless" in text and all(one in text for one in table.all_deviations)
+    pictures = {path.stem.removeprefix(f"{name}-") for path in shared.glob(f"{name}-*.png")}
+    assert pictures >= PICTURES.get(name, set()) and all(f"({name}-{end}.png)" in text for end in pictures)

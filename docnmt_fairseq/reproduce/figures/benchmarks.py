@@ -7,8 +7,9 @@ from typing import Any, Dict, List
 
 import docnmt_fairseq
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.files import read_json
+from docnmt_fairseq.files import read_json, write_bytes
 from docnmt_fairseq.reproduce.base import FIGURES, Cell, Figures
+from docnmt_fairseq.reproduce.drawing import draw_curves
 
 ROOT = Path(docnmt_fairseq.__file__).parents[1]
 RUNS, SMOKE_RUNS = 10, 2  # seeds of each model
@@ -64,13 +65,30 @@ class RecurrentValidation(Figures):
         cells = list(dict.fromkeys(cell.settings["cell"] for cell in self.cells))
         options = ["--seeds", SMOKE_RUNS, "--iterations", 2] if self.request.smoke else ["--seeds", RUNS]
         options += ["--cells", *cells, "--settings", *trainings]
-        folder = self.request.output / "recurrent-validation"
-        measured = run_benchmark("benchmarks.experiments.recurrent_sanity", folder, *options)["settings"]
-        found = {f"{one['width']},{one['optimiser']},{one['rate']}": one["cells"] for one in measured}
+        run_benchmark("benchmarks.experiments.recurrent_sanity", self._folder, *options)
+        found = self._measured()
         return {
             cell: [float(error) for error in found[cell.settings["training"]][cell.settings["cell"]]["error"]]
             for cell in self.cells
         }
+
+    def draw(self, name: str) -> List[Path]:
+        """Mean training loss by iteration, a picture per training setting ([Z] Fig. 13 a)."""
+        pictures = []
+        for training, cells in self._measured().items():
+            curves = {cell: list(enumerate(measured["losses"], start=1)) for cell, measured in cells.items()}
+            path = self.request.output / f"{name}-loss-{training.replace(',', '-')}.png"
+            pictures.append(draw_curves(path, curves, "iteration", f"training loss, {training}"))
+        return pictures
+
+    @property
+    def _folder(self) -> Path:
+        return self.request.output / "recurrent-validation"
+
+    def _measured(self) -> Dict[str, Any]:
+        """Results of the last run: by training setting and cell."""
+        settings = read_json(self._folder / "recurrent_sanity.json")["settings"]
+        return {f"{one['width']},{one['optimiser']},{one['rate']}": one["cells"] for one in settings}
 
 
 @FIGURES.register("smooth-surface")
@@ -82,11 +100,20 @@ class SmoothSurface(Figures):
     def values(self) -> Dict[Cell, List[float]]:
         """Our figures."""
         options = ["--seeds", SMOKE_RUNS, "--steps", 2] if self.request.smoke else ["--seeds", RUNS]
-        folder = self.request.output / "smooth-surface"
-        rows = run_benchmark("benchmarks.experiments.context_aware_sanity", folder, *options)["surface"]
+        rows = run_benchmark("benchmarks.experiments.context_aware_sanity", self._folder, *options)["surface"]
         found = {(row["model"], row["optimiser"]): row for row in rows}
         return {
             cell: [float(error) for error in found[cell.settings["model"], cell.settings["optimiser"]][
                 cell.settings["error"]]]
             for cell in self.cells
         }  # fmt: skip
+
+    def draw(self, name: str) -> List[Path]:
+        """Surfaces of XOR and of the smooth function ([Z] Fig. 15 and 16)."""
+        path = self.request.output / f"{name}-surfaces.png"
+        write_bytes(path, (self._folder / "context_aware_sanity.png").read_bytes())
+        return [path]
+
+    @property
+    def _folder(self) -> Path:
+        return self.request.output / "smooth-surface"

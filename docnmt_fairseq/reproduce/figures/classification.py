@@ -13,6 +13,7 @@ from docnmt_fairseq.ca_layers.decomposition import AlternatingUpdates
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.files import read_json, write_json
 from docnmt_fairseq.reproduce.base import Cell, Figures
+from docnmt_fairseq.reproduce.drawing import Curve, draw_curves
 
 SMOKE_UPDATES = 60
 EVALUATIONS, MAX_INTERVAL = 100, 5_000  # evaluations per training, updates between two: so as not to miss the peak
@@ -125,6 +126,25 @@ class Accuracies(Figures):
         """Device of the models."""
         return torch.device("cuda" if torch.cuda.is_available() and not self.request.machine.cpu else "cpu")
 
+    def budget_of(self, cell: Cell) -> Budget:
+        """Returns the training settings of a cell."""
+        raise NotImplementedError
+
+    def draw(self, name: str) -> List[Path]:
+        """Accuracy by update of the first seed, a picture per column ([Z] Fig. 9, 10, 17, 19 and 20)."""
+        known, pictures = read_json(self._path) or {}, []
+        for column in dict.fromkeys(cell.column for cell in self.cells):
+            curves: Dict[str, Curve] = {}
+            for cell in (cell for cell in self.cells if cell.column == column):
+                budget = self.budget_of(cell)
+                for number, value in enumerate(known.get(self._key(cell, self.request.seeds[0]), []), start=1):
+                    point = min(number * budget.every, budget.updates), value
+                    curves[cell.row] = [*curves.get(cell.row, []), point]
+            if curves:
+                path = self.request.output / f"{name}-{column}.png"
+                pictures.append(draw_curves(path, curves, "update", f"accuracy on the test set, {column}"))
+        return pictures
+
     def budget(self, cell: Cell, updates: int, batch: int, lr: float) -> Budget:
         """Returns the training settings of a cell; ``updates`` is the default."""
         default = SMOKE_UPDATES if self.request.smoke else cell.settings.get("updates", updates)
@@ -152,13 +172,19 @@ class Accuracies(Figures):
         """Trains the model of a cell and returns its test accuracy at every evaluation."""
         raise NotImplementedError
 
-    def _value(self, cell: Cell, seed: int) -> float:
-        path, request = self.request.output / "accuracies.json", self.request
-        known = read_json(path) or {}
+    @property
+    def _path(self) -> Path:
+        return self.request.output / "accuracies.json"
+
+    def _key(self, cell: Cell, seed: int) -> str:
+        request = self.request
         settings = [dict(cell.settings), seed, request.updates, request.smoke, str(request.raw)]
-        key = json.dumps(settings, sort_keys=True)
+        return json.dumps(settings, sort_keys=True)
+
+    def _value(self, cell: Cell, seed: int) -> float:
+        known, key = read_json(self._path) or {}, self._key(cell, seed)
         if key not in known:  # a training takes hours: each result is written at once
             torch.manual_seed(seed)
             known[key] = self.accuracies(cell, seed)
-            write_json(path, known, indent=1)
+            write_json(self._path, known, indent=1)
         return max(known[key]) if cell.settings.get("take") == "best" else float(known[key][-1])

@@ -42,7 +42,7 @@ class ImagesFigures(Accuracies):
     def accuracies(self, cell: Cell, seed: int) -> List[float]:
         """Test accuracy in per cent at every evaluation."""
         examples, test = self._data(cell.settings["set"])
-        budget = self._budget(cell)
+        budget = self.budget_of(cell)
         early = max(1, budget.updates // 10 // budget.every) * budget.every
         model = self._model(cell, tuple(examples.images.shape[1:]))
 
@@ -58,7 +58,7 @@ class ImagesFigures(Accuracies):
         """CPU hours from the multiplications of the convolutions, twice as many backward as forward."""
         seconds = 0.0
         for cell in self.cells:
-            budget, (channels, *size) = self._budget(cell), SHAPES[cell.settings["set"]]
+            budget, (channels, *size) = self.budget_of(cell), SHAPES[cell.settings["set"]]
             given = {"layers": 1, "kernel": 8, "depth": 32, **cell.settings}
             weights = given["kernel"] ** 2 * given["depth"] * (channels + (given["layers"] - 1) * given["depth"])
             sublayers = given.get("sublayers", 2) if given["kind"] == "ca-res" else 1
@@ -66,7 +66,8 @@ class ImagesFigures(Accuracies):
             seconds += budget.updates * 3 * budget.batch * per_image / MULTIPLICATIONS_PER_SECOND
         return len(self.request.seeds) * seconds / 3600
 
-    def _budget(self, cell: Cell) -> Budget:
+    def budget_of(self, cell: Cell) -> Budget:
+        """Training settings."""
         return self.budget(cell, updates=10_000, batch=100, lr=0.01)
 
     def _model(self, cell: Cell, shape: Tuple[int, ...]) -> "ImageClassifier":

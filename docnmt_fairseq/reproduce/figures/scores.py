@@ -3,24 +3,29 @@
 import logging
 import re
 from dataclasses import replace
+from datetime import date
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Any, Dict, List, Mapping, Optional, Tuple
+from typing import Any, Dict, List, Mapping, Optional
 
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.evaluation.metrics.meteor import Meteor, MeteorOptions
 from docnmt_fairseq.evaluation.postprocess import Translation, read_translation
 from docnmt_fairseq.evaluation.scores import tokenized_sign_test
 from docnmt_fairseq.evaluation.texts import read_references, read_text
-from docnmt_fairseq.files import read_json
+from docnmt_fairseq.files import read_json, sha256
 from docnmt_fairseq.recipes.dataset import TEST, DatasetConfig, read_dataset_config, recipe_path
 from docnmt_fairseq.recipes.models import Model, model
 from docnmt_fairseq.recipes.processes import last_value
 from docnmt_fairseq.recipes.recipe import STEPS, UNEDITED, Recipe
 from docnmt_fairseq.recipes.results import ResultFiles, Scores, reference_tokens, unedited_scores
 from docnmt_fairseq.recipes.splits import further_references
+from docnmt_fairseq.recipes.training import BEST, FINISHED, RECORD
+from docnmt_fairseq.report import ReportOptions
+from docnmt_fairseq.report.build import build_page
 from docnmt_fairseq.report.results import read_curves
 from docnmt_fairseq.reproduce.base import FIGURES, Cell, Figures, recipe_options
+from docnmt_fairseq.reproduce.drawing import Curve, draw_curves
 
 BLEU = "bleu_tokens"  # over tokens, as multi-bleu.perl computes it
 METEOR = "meteor"
@@ -86,6 +91,43 @@ class ScoresOfModels(Figures):
             logger.warning(f"{cell.row}, {cell.column}: not computed: --raw has no meteor-1.5.jar of its authors")
         return found
 
+    def origin(self, cell: Cell) -> str:
+        """Training of the model, its data set and the first digits of the SHA-256 of its source text."""
+        recipe = cell.settings["recipe"]
+        data = self.request.output / recipe / "data"
+        text = data / "text" / f"train.{_dataset(recipe).source_lang}"
+        count = read_json(data / "manifest.json")["counts"]["train"]["sentences"]
+        of_data = f"{recipe}, {count:,} sentences, {sha256(text)[:8]}"
+        if cell.settings["model"] == UNEDITED:
+            return f"not trained; {of_data}"
+        folder = self._folder(recipe, model_name(cell), self.request.seeds[-1])
+        file = folder / FINISHED if (folder / FINISHED).exists() else folder / RECORD
+        return f"trained until {date.fromtimestamp(file.stat().st_mtime)} on {of_data}"
+
+    def draw(self, name: str) -> List[Path]:
+        """Learning curves of each recipe, and attention to several sources ([L] Fig. 1 and 2)."""
+        pictures = []
+        for recipe in self.models:
+            cells = {cell.row: cell for cell in self.cells if cell.settings["recipe"] == recipe}
+            curves = {row: curve for row, cell in cells.items() if (curve := self._curve(cell, "valid", "loss"))}
+            if curves:
+                path = self.request.output / f"{name}-{recipe}-loss.png"
+                pictures.append(draw_curves(path, curves, "update", "loss on the development set"))
+            for row, cell in cells.items():
+                best = self._folder(recipe, model_name(cell), self.request.seeds[0]) / BEST
+                if row == "hierarchical" and best.exists():
+                    pictures.append(self.request.output / f"{name}-{recipe}-sources.png")
+                    data = self.request.output / recipe / "data"
+                    build_page(ReportOptions(best, data, source_weights=pictures[-1]))
+        return pictures
+
+    def _curve(self, cell: Cell, data: str, quantity: str) -> Curve:
+        """Update and value of every entry in the training log of the first seed; empty without a training."""
+        if cell.settings["model"] == UNEDITED:
+            return []
+        log = self._folder(cell.settings["recipe"], model_name(cell), self.request.seeds[0]) / "train.log"
+        return read_curves(log, [quantity])[quantity].get(data, []) if log.exists() else []
+
     def p_values(self, baseline: str) -> Dict[Cell, List[float]]:
         """Sign test of Collins et al. (2005) with BLEU over tokens."""
         scored = [cell for cell in self.cells if cell.settings.get("score", BLEU) == BLEU]
@@ -142,13 +184,20 @@ class LogOfModels(ScoresOfModels):
         return 1 / SMALL_UPDATES_PER_SECOND
 
     def _score(self, cell: Cell, seed: int) -> float:
-        return self._logged(cell, seed)[-1][1]
-
-    def _logged(self, cell: Cell, seed: int) -> List[Tuple[float, float]]:
-        """Update and value of every entry in the log."""
         log = self._folder(cell.settings["recipe"], model_name(cell), seed) / "train.log"
         data, quantity = cell.settings["logged"].split()
-        return read_curves(log, [quantity])[quantity][data]
+        return read_curves(log, [quantity])[quantity][data][-1][1]
+
+    def draw(self, name: str) -> List[Path]:
+        """Curves of each column."""
+        pictures = []
+        for column in dict.fromkeys(cell.column for cell in self.cells):
+            cells = [cell for cell in self.cells if cell.column == column]
+            curves = {cell.row: self._curve(cell, *cell.settings["logged"].split()) for cell in cells}
+            title = re.sub(r"[^\w.-]+", "-", column)
+            path = self.request.output / f"{name}-{title}.png"
+            pictures.append(draw_curves(path, curves, "update", column))
+        return pictures
 
 
 @FIGURES.register("sentences")

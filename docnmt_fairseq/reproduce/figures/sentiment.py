@@ -15,7 +15,7 @@ from docnmt_fairseq.corpus.files import read_lines
 from docnmt_fairseq.corpus.tokenizers import tokenizer
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.reproduce.base import FIGURES, Cell
-from docnmt_fairseq.reproduce.figures.classification import Accuracies, Batch, train
+from docnmt_fairseq.reproduce.figures.classification import Accuracies, Batch, Budget, train
 
 UPDATES, UPDATES_PER_SECOND = 6_000_000, 320  # CA-BSFE of 90,000 words, texts of 230, on one CPU core
 DIM = 5  # of word vectors, and of the word vectors of χ
@@ -37,8 +37,12 @@ class Sentiment(Accuracies):
     def accuracies(self, cell: Cell, seed: int) -> List[float]:
         """Test accuracy in per cent at every evaluation."""
         examples, test, symbols = self._data(cell.settings["set"])
-        budget = self.budget(cell, updates=UPDATES, batch=16, lr=0.1)
-        return train(classifier(cell.settings["bag"], symbols), examples, test, budget, seed, self.device)
+        model = classifier(cell.settings["bag"], symbols)
+        return train(model, examples, test, self.budget_of(cell), seed, self.device)
+
+    def budget_of(self, cell: Cell) -> Budget:
+        """Training settings."""
+        return self.budget(cell, updates=UPDATES, batch=16, lr=0.1)
 
     @cache  # noqa: B019  (lives as long as the run)
     def _data(self, name: str) -> Tuple["Bags", "Bags", int]:
