@@ -75,12 +75,6 @@ def test_interrupted_download_is_resumed(server, tmp_path, ranges):
     assert len(server.requests) == 2
 
 
-def test_complete_partial_file_is_used(server, tmp_path):
-    server.files["/x"] = CONTENT
-    (tmp_path / "x.partial").write_bytes(CONTENT)
-    assert fetch(Download("x", [f"{server.url}/x"]), tmp_path / "x", "").read_bytes() == CONTENT
-
-
 @pytest.mark.parametrize("download", [{"md5": "0" * 32}, {"holds": ["a"]}], ids=["checksum", "not an archive"])
 def test_unexpected_file_is_removed(server, tmp_path, download):
     server.files["/x"] = CONTENT

@@ -1,21 +1,16 @@
 """Scores, significance tests and probes of models whose training and translation are replaced."""
 
 import json
-from pathlib import Path
 
 import pytest
 
 from docnmt_fairseq import cli
 from docnmt_fairseq.corpus.files import read_lines
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.recipes import translating
 from docnmt_fairseq.recipes.dataset import read_dataset_config
-from docnmt_fairseq.recipes.models import SEARCH
 from docnmt_fairseq.recipes.training import BEST
-from docnmt_fairseq.search.options import SearchOptions
 from docnmt_fairseq.translate.view import DocumentView
 from tests.support.recipes import HANDBOOKS, changed, fake_probes, fake_training, raw, small_recipe
-from tests.support.texts import Plain
 
 TEXT = HANDBOOKS.read_text(encoding="utf-8")
 START = TEXT.split("  start:")[1].split("scores:")[0]
@@ -206,34 +201,6 @@ def test_probes_are_scored_and_tabulated(tmp_path, monkeypatch):
         cells = [" / ".join(f"{value:.2f}" for value in values) for values in (bleu, register)]
         assert row.startswith(f"| conditional | {cells[0]} | {cells[1]} | ")
         assert row.endswith("| 1.250 / -0.500 / -0.250 |")
-
-
-@pytest.mark.parametrize(("context", "view"), [("shuffled", None), ("none", "none")])
-def test_probes_translate_with_false_context(tmp_path, monkeypatch, context, view):
-    created, seen = [], []
-
-    class UpperCase(Plain):
-        @classmethod
-        def from_checkpoint(cls, *paths, **options):
-            created.append((paths, options))
-            return cls()
-
-        def translate(self, documents, names, empty_lines, progress):
-            seen.extend(documents)
-            return [[line.upper() for line in lines] for lines in documents]
-
-    monkeypatch.setattr("docnmt_fairseq.translate.translator.DocumentTranslator", UpperCase)
-    lines = [line for document in "abcdef" for line in (f"{document} eins", f"{document} zwei", "")]
-    source, output = tmp_path / "in", tmp_path / "out"
-    source.write_text("".join(f"{line}\n" for line in lines))
-    translating.translate_with_context(
-        Path("data"), source, Path("model.pt"), output, context, 77, True, DocumentView()
-    )
-    assert list(read_lines(output)) == [line.upper() for line in lines]
-    assert (seen == [lines]) == (context == "none") and sorted(seen[0]) == sorted(lines)
-    (((path,), options),) = created
-    assert (path, options["data"], options["max_tokens"], options["cpu"]) == (Path("model.pt"), Path("data"), 77, True)
-    assert options["view"] == DocumentView(context=view) and options["search"] == SearchOptions(**SEARCH)
 
 
 @pytest.mark.slow

@@ -13,12 +13,11 @@ import pytest
 from docnmt_fairseq.context.base import CONTEXT_MECHANISMS
 from docnmt_fairseq.context.selected.memory_network import MemoryNetwork
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.recipes import processes, translating
+from docnmt_fairseq.recipes import processes
 from docnmt_fairseq.recipes.dataset import named_recipes, read_dataset_config
 from docnmt_fairseq.recipes.models import model, models
 from docnmt_fairseq.recipes.processes import Machine, last_value
 from docnmt_fairseq.recipes.training import Budget, train, training_options
-from docnmt_fairseq.translate.view import DocumentView
 from tests.support import toy
 from tests.support.documents import write_data_bin
 
@@ -159,19 +158,6 @@ def test_commands_of_trainings(tmp_path, commands, machine, present, absent):
     (command,) = commands
     assert set(present) <= set(command) and not set(absent) & set(command)
     assert last_value("--max-tokens", command) == str(2 * 80 // machine.processes)  # two sentences per sample
-
-
-def test_translation_options(tmp_path, commands):
-    machine = Machine(2, cpu=True, user_dir=tmp_path / "mine")
-    view = DocumentView(max_document_sentences=0)
-    output = tmp_path / "log"
-    translating.generate(tmp_path, "test1", tmp_path, output, model("tree"), 77, "@@ ", machine, view)
-    translating.generate(tmp_path, "test", tmp_path, output, model("tree"), 77, None, machine)
-    first, second = commands
-    assert "--gen-subset test1 --max-tokens 77 --beam 4 --lenpen 0.6 --max-len-a 1.5 --max-len-b 50" in " ".join(first)
-    assert last_value("--remove-bpe", first) == "@@ " and last_value("--max-document-sentences", first) == "0"
-    assert last_value("--user-dir", first) == str(tmp_path / "mine") and "--distributed-backend" not in first
-    assert not {"--remove-bpe", "--max-document-sentences"} & {*second}
 
 
 def test_finished_training_is_skipped_and_other_settings_are_errors(tmp_path, commands):

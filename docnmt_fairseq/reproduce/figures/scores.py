@@ -64,6 +64,8 @@ class ScoresOfModels(Figures):
         for recipe, models in self.models.items():
             dataset = _dataset(recipe)
             lines = last_value("--batch-size", [*dataset.training.options, *self.request.train_options])
+            if models and dataset.training.start:
+                seconds += dataset.training.start.updates * self.seconds_per_update(dataset.training.batch_tokens)
             for one in models.values():
                 tokens = dataset.training.batch_tokens * one.sentences
                 if lines is not None and dataset.prepare.get("one_document_a_line"):
