@@ -126,7 +126,11 @@ def test_list_fits_a_terminal(tmp_path):
 
 
 def test_hours_with_limited_lines_per_batch(tmp_path):
-    (cell,) = [one for one in read_table("combination-table-1").cells if one.row.startswith("text alone") and one.column == "MMT BLEU"]
+    (cell,) = [
+        one
+        for one in read_table("combination-table-1").cells
+        if one.row.startswith("text alone") and one.column == "MMT BLEU"
+    ]
     for words, lines in (((), 64), (("--batch-size=32",), 32)):
         hours = ScoresOfModels([cell], Options(tmp_path, train_options=words)).hours()
         assert hours == pytest.approx(100_000 * lines * TOKENS_PER_LINE / TOKENS_PER_SECOND / 3600)
