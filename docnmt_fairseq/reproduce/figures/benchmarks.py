@@ -43,7 +43,6 @@ class ExponentsOfLayers(Figures):
     settings = ("layer", "grows_with")
 
     def values(self) -> Dict[Cell, List[float]]:
-        """Our figures."""
         layers = list(dict.fromkeys(cell.settings["layer"] for cell in self.cells))
         options = ["--without-memory", "--layers", *layers, *(SMOKE_LAYERS if self.request.smoke else [])]
         found = run_benchmark("benchmarks.speed.complexity", self.request.output / "exponents", *options)["layers"]
@@ -60,7 +59,6 @@ class RecurrentValidation(Figures):
     settings = ("cell", "training")
 
     def values(self) -> Dict[Cell, List[float]]:
-        """Our figures."""
         trainings = list(dict.fromkeys(cell.settings["training"] for cell in self.cells))
         cells = list(dict.fromkeys(cell.settings["cell"] for cell in self.cells))
         options = ["--seeds", SMOKE_RUNS, "--iterations", 2] if self.request.smoke else ["--seeds", RUNS]
@@ -98,7 +96,6 @@ class SmoothSurface(Figures):
     settings = ("model", "optimiser", "error")
 
     def values(self) -> Dict[Cell, List[float]]:
-        """Our figures."""
         options = ["--seeds", SMOKE_RUNS, "--steps", 2] if self.request.smoke else ["--seeds", RUNS]
         rows = run_benchmark("benchmarks.experiments.context_aware_sanity", self._folder, *options)["surface"]
         found = {(row["model"], row["optimiser"]): row for row in rows}

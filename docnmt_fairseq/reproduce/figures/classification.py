@@ -165,7 +165,6 @@ class Accuracies(Figures):
         return found[0]
 
     def values(self) -> Dict[Cell, List[float]]:
-        """Our figures."""
         return {cell: [self._value(cell, seed) for seed in self.request.seeds] for cell in self.cells}
 
     def accuracies(self, cell: Cell, seed: int) -> List[float]:

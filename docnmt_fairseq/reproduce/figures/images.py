@@ -40,7 +40,6 @@ class ImagesFigures(Accuracies):
     settings = ("set", "kind", *SIZES, "em_steps", "take", "updates")
 
     def accuracies(self, cell: Cell, seed: int) -> List[float]:
-        """Test accuracy in per cent at every evaluation."""
         examples, test = self._data(cell.settings["set"])
         budget = self.budget_of(cell)
         early = max(1, budget.updates // 10 // budget.every) * budget.every
@@ -67,7 +66,6 @@ class ImagesFigures(Accuracies):
         return len(self.request.seeds) * seconds / 3600
 
     def budget_of(self, cell: Cell) -> Budget:
-        """Training settings."""
         return self.budget(cell, updates=10_000, batch=100, lr=0.01)
 
     def _model(self, cell: Cell, shape: Tuple[int, ...]) -> "ImageClassifier":

@@ -2,6 +2,7 @@
 
 import logging
 import re
+from collections import Counter
 from dataclasses import replace
 from datetime import date
 from functools import cache, cached_property
@@ -78,7 +79,6 @@ class ScoresOfModels(Figures):
         return tokens / TOKENS_PER_SECOND
 
     def values(self) -> Dict[Cell, List[float]]:
-        """Our figures."""
         for recipe, models in self.models.items():
             last = self.last_step if models else "prepare"
             Recipe(_dataset(recipe), recipe_options(self.request, recipe, tuple(models), last), models).run()
@@ -110,14 +110,19 @@ class ScoresOfModels(Figures):
         """Learning curves of each recipe, and attention to several sources ([L] Fig. 1 and 2)."""
         pictures = []
         for recipe in self.models:
-            cells = {cell.row: cell for cell in self.cells if cell.settings["recipe"] == recipe}
-            curves = {row: curve for row, cell in cells.items() if (curve := self._curve(cell, "valid", "loss"))}
+            cells = {model_name(cell): cell for cell in self.cells if cell.settings["recipe"] == recipe}
+            models = Counter(cell.row for cell in cells.values())
+            curves = {
+                cell.row if models[cell.row] == 1 else f"{cell.row}, {cell.column}": curve
+                for cell in cells.values()
+                if (curve := self._curve(cell, "valid", "loss"))
+            }
             if curves:
                 path = self.request.output / f"{name}-{recipe}-loss.png"
                 pictures.append(draw_curves(path, curves, "update", "loss on the development set"))
-            for row, cell in cells.items():
-                best = self._folder(recipe, model_name(cell), self.request.seeds[0]) / BEST
-                if row == "hierarchical" and best.exists():
+            for model_of_cell, cell in cells.items():
+                best = self._folder(recipe, model_of_cell, self.request.seeds[0]) / BEST
+                if cell.row == "hierarchical" and best.exists():
                     pictures.append(self.request.output / f"{name}-{recipe}-sources.png")
                     data = self.request.output / recipe / "data"
                     build_page(ReportOptions(best, data, source_weights=pictures[-1]))
@@ -216,7 +221,6 @@ class SentencesOfSplits(Figures):
         return pairs / PAIRS_PER_SECOND / 3600
 
     def values(self) -> Dict[Cell, List[float]]:
-        """Our figures."""
         counts = {}
         for name in self._recipes():
             recipe = Recipe(_dataset(name), recipe_options(self.request, name, stop_after="prepare"))

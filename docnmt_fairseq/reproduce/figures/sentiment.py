@@ -35,13 +35,11 @@ class Sentiment(Accuracies):
         return float(len(self.request.seeds) * sum(updates) / UPDATES_PER_SECOND / 3600)
 
     def accuracies(self, cell: Cell, seed: int) -> List[float]:
-        """Test accuracy in per cent at every evaluation."""
         examples, test, symbols = self._data(cell.settings["set"])
         model = classifier(cell.settings["bag"], symbols)
         return train(model, examples, test, self.budget_of(cell), seed, self.device)
 
     def budget_of(self, cell: Cell) -> Budget:
-        """Training settings."""
         return self.budget(cell, updates=UPDATES, batch=16, lr=0.1)
 
     @cache  # noqa: B019  (lives as long as the run)
