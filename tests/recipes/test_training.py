@@ -51,7 +51,7 @@ def test_fairseq_parses_the_options_of_every_model(data_bin, name):
     for budget in (Budget("tiny", 100, 80, 10, [], smoke=True), Budget("base", 100, 80, 10, [])):
         args = parsed(data_bin, name, budget)
         assert args.seed == 3 and args.max_update == 100 and args.lr == [0.003 if budget.smoke else 0.0007]
-        assert args.encoder_embed_dim == (512 if not budget.smoke else 32 if "rnn" in name else 64)
+        assert args.encoder_embed_dim == (512 if not budget.smoke else 32 if "rnn" in args.arch else 64)
 
 
 @pytest.mark.parametrize(
