@@ -5,14 +5,16 @@ python -m benchmarks.experiments.context_aware_sanity [--seeds 10] [--results DI
 
 import argparse
 import statistics
+from pathlib import Path
 from typing import Callable, Dict, List, Tuple
 
 import torch
 from torch import Tensor, nn
 
 from benchmarks.lib.measuring import run_benchmark
-from benchmarks.lib.reporting import table
+from benchmarks.lib.reporting import new_figure, table
 from docnmt_fairseq.ca_layers.feed_forward import ContextAwareLayer, ContextAwareResidual, ResidualBlock
+from docnmt_fairseq.layers.capture import ContextFreeIndicator, capture
 
 TITLE = "Context-aware layers: the sanity tasks of [Z] sec. 4.5.1"
 STEPS, RATE, WIDTH = 1000, 0.1, 5
@@ -141,6 +143,47 @@ def residual_difference(steps: int) -> float:
     return float((ours - theirs).abs().max())
 
 
+def draw_surfaces(path: Path, steps: int) -> None:
+    """Draws surfaces and χ of one training each, with Adam ([Z] figs. 15 and 16)."""
+    x, y = xor()
+    extended = square(-0.5, 1.5, GRID)
+    of_xor: List[Tuple[str, Tensor, Tuple[float, float]]] = []
+    for name in ("CA-NN", "NN, 2 hidden"):
+        of_xor += pictures_of(name, fit(XOR_MODELS[name], x, y, "Adam", 0, steps), extended, (-0.5, 1.5))
+    places, heights, trained = surface(0)
+    of_surface = [("x·exp(−x² − y²)", heights.view(SURFACE, SURFACE), (-0.45, 0.45))]
+    for name in PUBLISHED:
+        model = fit(SURFACE_MODELS[name], places[trained], heights[trained], "Adam", 0, steps)
+        of_surface += pictures_of(name, model, places, (-0.45, 0.45))
+    figure, panels = new_figure(2, len(of_surface), (15, 7))
+    for row, found, (least, most) in zip(panels, (of_xor, of_surface), ((-0.5, 1.5), (-2.0, 2.0))):
+        for panel in row[len(found) :]:
+            panel.set_visible(False)
+        for panel, (title, values, (low, high)) in zip(row, found):
+            extent = (least, most, least, most)
+            image = panel.imshow(values.t(), origin="lower", extent=extent, vmin=low, vmax=high, cmap="viridis")
+            panel.set(title=title, xlabel="x", ylabel="y")
+            figure.colorbar(image, ax=panel, location="bottom", shrink=0.8)
+    panels[0][0].scatter(*x.t(), c=["white" if value else "black" for value in y], edgecolors="red")
+    panels[1][0].scatter(*places[trained].t(), s=4, c="red")
+    figure.suptitle("Above XOR (white 1, black 0), below the smooth surface (red: points of the training)")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path)
+
+
+def pictures_of(
+    name: str, model: nn.Module, x: Tensor, limits: Tuple[float, float]
+) -> List[Tuple[str, Tensor, Tuple[float, float]]]:
+    """Returns the height over a grid, and χ of every layer that has one."""
+    with capture(ContextFreeIndicator) as recording:
+        heights = model(x)
+    side = round(len(x) ** 0.5)
+    found = [(name, heights.view(side, side), limits)]
+    for number, (_, evidence) in enumerate(recording.entries, 1):
+        found.append((f"{name}:\nχ of layer {number}", evidence.chi.view(side, side), (0.0, 1.0)))
+    return found
+
+
 def spread(values: List[float]) -> str:
     low, median, high = statistics.quantiles(values, n=4, method="inclusive")
     return f"{statistics.mean(values):.4f}; {median:.4f} ({low:.4f}-{high:.4f})"
@@ -158,10 +201,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """Adds options."""
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--steps", type=int, default=STEPS, help="steps of a training (default: as in the text)")
+    parser.add_argument("--picture", type=Path, metavar="FILE", help="also draw the surfaces (PNG)")
 
 
 def measure(args: argparse.Namespace) -> dict:
     """Returns the runs of both tasks, and the difference of CA-RES from a residual network."""
+    if args.picture:
+        draw_surfaces(args.picture, args.steps)
     runs = {"xor": run_xor(args.seeds, args.steps), "surface": run_surface(args.seeds, args.steps)}
     return {**runs, "residual": residual_difference(args.steps)}
 

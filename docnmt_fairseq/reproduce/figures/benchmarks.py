@@ -97,7 +97,9 @@ class SmoothSurface(Figures):
 
     def values(self) -> Dict[Cell, List[float]]:
         options = ["--seeds", SMOKE_RUNS, "--steps", 2] if self.request.smoke else ["--seeds", RUNS]
-        rows = run_benchmark("benchmarks.experiments.context_aware_sanity", self._folder, *options)["surface"]
+        folder = self.request.output / "smooth-surface"
+        options += ["--picture", (folder / "surfaces.png").absolute()]
+        rows = run_benchmark("benchmarks.experiments.context_aware_sanity", folder, *options)["surface"]
         found = {(row["model"], row["optimiser"]): row for row in rows}
         return {
             cell: [float(error) for error in found[cell.settings["model"], cell.settings["optimiser"]][
@@ -108,9 +110,5 @@ class SmoothSurface(Figures):
     def draw(self, name: str) -> List[Path]:
         """Surfaces of XOR and of the smooth function ([Z] Fig. 15 and 16)."""
         path = self.request.output / f"{name}-surfaces.png"
-        write_bytes(path, (self._folder / "context_aware_sanity.png").read_bytes())
+        write_bytes(path, (self.request.output / "smooth-surface" / "surfaces.png").read_bytes())
         return [path]
-
-    @property
-    def _folder(self) -> Path:
-        return self.request.output / "smooth-surface"
