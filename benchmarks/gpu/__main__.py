@@ -1,7 +1,7 @@
 """Measurements on a GPU, one stage at a time; a stage can be run again and continues with the missing points.
 
-    bash scripts/gpu.sh pack --raw FOLDER            # with network access
-    bash scripts/gpu.sh hardware tests attention     # on the machine with the GPU
+    bash scripts/gpu.sh pack --recipe kyoto_ja_en_gpu --raw FOLDER    # with network access
+    bash scripts/gpu.sh real-text --recipe kyoto_ja_en_gpu            # on the machine with the GPU
     bash scripts/gpu.sh report
 
 A stage writes each result to STAGE.json in --output as soon as it has it; ``report`` writes gpu.md. --dry-run runs
@@ -14,8 +14,9 @@ from pathlib import Path
 
 import docnmt_fairseq
 from benchmarks.gpu import attention, checks, models, pack, real_text  # noqa: F401
-from benchmarks.gpu.stage import STAGES, Setting, run_stage, write_report
+from benchmarks.gpu.stage import RECIPE, STAGES, Setting, run_stage, write_report
 from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.recipes.dataset import named_recipes
 
 REPORT = "report"
 
@@ -28,7 +29,13 @@ def parser_of() -> argparse.ArgumentParser:
     stages = [*STAGES.names(), REPORT]
     parser.add_argument("stages", nargs="+", choices=stages, metavar="STAGE", help=", ".join(stages))
     parser.add_argument("--output", type=Path, default=Path("work/gpu"), help="output folder (default: work/gpu)")
-    parser.add_argument("--raw", type=Path, help="text of the recipe en_de_manuals, for real-text")
+    parser.add_argument(
+        "--recipe",
+        choices=[name for name in named_recipes() if name.endswith("_gpu")],
+        default=RECIPE,
+        help=f"recipe of real-text (default: {RECIPE}); each needs its own --output and --pack",
+    )
+    parser.add_argument("--raw", type=Path, help="text of --recipe, for real-text and pack")
     parser.add_argument(
         "--prepared",
         type=Path,
@@ -45,7 +52,7 @@ def main(argv: list[str] | None = None) -> int:
     args = parser_of().parse_args(argv)
     docnmt_fairseq.register()
     args.output.mkdir(parents=True, exist_ok=True)
-    setting = Setting(args.output, args.dry_run, args.raw, args.prepared, args.pack)
+    setting = Setting(args.output, args.dry_run, args.raw, args.prepared, args.pack, args.recipe)
     failures = 0
     for name in args.stages:
         if name == REPORT:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import nullcontext
 from pathlib import Path
 
-from benchmarks.gpu.stage import RECIPE, STAGES, Figures, Point, Setting, Stage
+from benchmarks.gpu.stage import STAGES, Figures, Point, Setting, Stage
 from benchmarks.lib.reporting import ROOT
 from docnmt_fairseq import cli
 
@@ -31,7 +31,7 @@ class Pack(Stage):
         """Yields names and functions."""
         yield "wheels", lambda: wheels(setting)
         if (raw := setting.raw) is not None:
-            yield "prepared", lambda: prepared(raw, setting.pack / "recipe")
+            yield "prepared", lambda: prepared(setting.recipe, raw, setting.pack / "recipe")
             folders = {"raw": raw, "recipe": setting.pack / "recipe"}
             yield "real-text", lambda: archived(folders, setting.pack / "real-text.tar.xz")
         yield "all", lambda: whole(setting)
@@ -66,9 +66,9 @@ def wheels(setting: Setting) -> Figures:
     return {"MB": size(folder), "files": len(list(folder.iterdir()))}
 
 
-def prepared(raw: Path, output: Path) -> Figures:
-    """Prepares the data of the recipe and returns its MB."""
-    code = cli.main(["recipe", RECIPE, "--raw", str(raw), "--stop-after", "prepare", "--output", str(output)])
+def prepared(recipe: str, raw: Path, output: Path) -> Figures:
+    """Prepares the data of a recipe and returns its MB."""
+    code = cli.main(["recipe", recipe, "--raw", str(raw), "--stop-after", "prepare", "--output", str(output)])
     if code:
         raise RuntimeError(f"{raw}: preparation failed")
     return {"MB": size(output)}

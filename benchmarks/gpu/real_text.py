@@ -1,4 +1,4 @@
-"""Stage ``real-text``: the recipe of the handbooks; a sentence-level start, then all models at the same time."""
+"""Stage ``real-text``: a recipe; its sentence-level start, then all its models at the same time."""
 
 import os
 import shutil
@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
-from benchmarks.gpu.stage import RECIPE, STAGES, Figures, Point, Setting, Stage
+from benchmarks.gpu.stage import STAGES, Figures, Point, Setting, Stage
 from benchmarks.lib.reporting import ROOT
 from docnmt_fairseq.corpus.files import read_lines
 from docnmt_fairseq.files import read_json
@@ -35,7 +35,7 @@ class RealText(Stage):
 
     def points(self, setting: Setting) -> Iterator[Point]:
         """Yields names and measuring functions."""
-        dataset = read_dataset_config(named_recipes()[RECIPE])
+        dataset = read_dataset_config(named_recipes()[setting.recipe])
         names = ["conditional"] if setting.dry else dataset.models
         yield "start", partial(started, setting, names[0])
         for step in TOGETHER:
@@ -47,12 +47,23 @@ class RealText(Stage):
                     files = ResultFiles(folder, test_set, "" if context == TRUE else context)
                     yield f"{name}/{test_set}/{context}", partial(scores_of, dataset, files)
         for command in ("docnmt translate", "fairseq-generate"):
-            yield f"{names[0]} alone/{command}", partial(translated, setting, names[0], command)
+            yield f"{names[0]} alone/{command}", partial(translated, setting, dataset.source_lang, names[0], command)
 
 
 def start_recipe(setting: Setting, output: Path, name: str, until: str, processes: int = 1) -> "subprocess.Popen[str]":
     """Starts the recipe for a model up to a step, as one of several processes."""
-    words = ["recipe", RECIPE, "--output", str(output), "--models", name, "--seeds", str(SEED), "--stop-after", until]
+    words = [
+        "recipe",
+        setting.recipe,
+        "--output",
+        str(output),
+        "--models",
+        name,
+        "--seeds",
+        str(SEED),
+        "--stop-after",
+        until,
+    ]
     words += ["--smoke", "--updates", "4", "--workers", "1"] if setting.dry else ["--raw", str(setting.raw)]
     environment = {**os.environ, "OMP_NUM_THREADS": str(max(1, (os.cpu_count() or 1) // processes // 2))}
     return subprocess.Popen(
@@ -121,11 +132,11 @@ def scores_of(dataset: DatasetConfig, files: ResultFiles) -> Figures:
     return found
 
 
-def translated(setting: Setting, name: str, command: str) -> Figures:
+def translated(setting: Setting, language: str, name: str, command: str) -> Figures:
     """Returns the seconds of one process to load the model and translate the test set, and sentences per second."""
     folder = folder_of(setting, name)
     data, best = folder / "data", str(folder / "models" / f"{name}-{SEED}" / BEST)
-    source, output = data / "text" / "test.en", setting.output / "translated"
+    source, output = data / "text" / f"test.{language}", setting.output / "translated"
     search = [word for option, value in SEARCH.items() for word in (flag_of(option), str(value))]
     words = ["--path", best, "--max-tokens", str(TOKENS), *search, *(["--cpu"] if setting.dry else [])]
     if command == "docnmt translate":

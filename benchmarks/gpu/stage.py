@@ -34,6 +34,7 @@ class Setting:
         raw: text of the recipe.
         prepared: prepared output of the recipe; None: prepare it.
         pack: folder of packed files.
+        recipe: name of the recipe of ``real-text``.
     """
 
     output: Path
@@ -41,6 +42,7 @@ class Setting:
     raw: Path | None = None
     prepared: Path | None = None
     pack: Path = Path("work/gpu-pack")
+    recipe: str = RECIPE
 
     @property
     def device(self) -> torch.device:
@@ -50,7 +52,7 @@ class Setting:
     def text(self) -> Path:
         """Returns the prepared output of the recipe, of artificial text without --prepared."""
         folder = self.prepared or self.output / "artificial"
-        words = ["recipe", RECIPE, "--smoke", "--stop-after", "prepare", "--output", str(folder), "--workers", "1"]
+        words = ["recipe", self.recipe, "--smoke", "--stop-after", "prepare", "--output", str(folder), "--workers", "1"]
         if not (folder / "data" / "manifest.json").exists() and cli.main(words):
             raise RuntimeError(f"{folder}: artificial text could not be prepared")
         return folder
