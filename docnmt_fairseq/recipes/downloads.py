@@ -31,7 +31,7 @@ class Source:
     Args:
         dataset: configuration.
         steps: step cache of the output folder, which gets downloads and extracted files.
-        raw: folder with the files or their archives; None: download them.
+        raw: folder with the files, perhaps compressed with gzip, or their archives; None: download them.
     """
 
     def __init__(self, dataset: DatasetConfig, steps: StepCache, raw: Optional[Path] = None):
@@ -46,8 +46,9 @@ class Source:
 
     def get(self, name: str) -> Path:
         """Returns the path of a file; the error of an unavailable one says where it can be obtained."""
-        if name in self._given:
-            return self._given[name]
+        for given in (name, f"{name}.gz"):
+            if given in self._given:
+                return self._given[given]
         archive = next((download for download in self.dataset.downloads if name in download.holds), None)
         if archive is not None:
             return self._extract(archive, name)
