@@ -13,11 +13,12 @@ from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from fairseq.models import ARCH_MODEL_REGISTRY, MODEL_DATACLASS_REGISTRY, BaseFairseqModel
 from fairseq.tasks import TASK_REGISTRY, FairseqTask
 from omegaconf import DictConfig, OmegaConf, open_dict
+from tqdm import tqdm
 
 import docnmt_fairseq
 from docnmt_fairseq.corpus.prepared import data_bin, prepared_folder
 from docnmt_fairseq.errors import InputError, first_line
-from docnmt_fairseq.files import PathLike
+from docnmt_fairseq.files import PathLike, atomic_path
 from docnmt_fairseq.layers.lora import merge_lora
 
 
@@ -199,3 +200,18 @@ def check_file(path: PathLike) -> None:
         raise InputError(f"--path {path}: is a folder; give a checkpoint in it")
     if not Path(path).is_file():
         raise InputError(f"--path {path}: no such file")
+
+
+def write_checkpoint(state: Mapping[str, Any], path: PathLike) -> None:
+    """Writes a checkpoint atomically, with a progress bar on terminals.
+
+    The same content gives the same bytes; ``torch.save`` would also store the name of the file.
+
+    Raises:
+        InputError: it cannot be written.
+    """
+    storages = {value.untyped_storage().data_ptr(): value.untyped_storage() for value in state["model"].values()}
+    size = sum(storage.nbytes() for storage in storages.values())
+    bar = {"total": size, "desc": f"write {Path(path).name}", "disable": None}
+    with atomic_path(path) as partial, open(partial, "wb") as stream, tqdm.wrapattr(stream, "write", **bar) as counted:
+        torch.save(state, counted)

@@ -100,13 +100,13 @@ made_with() { # FILE SETTINGS
 has_gpu() { [ -e /dev/nvidiactl ] || nvidia-smi -L > /dev/null 2>&1; }
 
 # Installs the CPU build on Linux without a GPU: the default build brings several GB of CUDA libraries.
-# DOCNMT_TORCH_INDEX names another index to take PyTorch from.
+# DOCNMT_TORCH_INDEX names an index that has another build; its dependencies still come from pip's own index.
 install_torch() { # PIP-INSTALL-COMMAND...
     local version index=()
     version=$(sed -n 's/^torch==//p' "$ROOT/requirements.lock")
     python -c "import torch; assert torch.__version__.split('+')[0] == '$version'" 2>/dev/null && return
     if [ -n "${DOCNMT_TORCH_INDEX:-}" ]; then
-        index=(--index-url "$DOCNMT_TORCH_INDEX")
+        index=(--extra-index-url "$DOCNMT_TORCH_INDEX")
     elif [ "$(uname -s)" = Linux ] && ! has_gpu; then
         "$@" "torch==$version+cpu" 2>/dev/null && return
         say "No GPU found, and no CPU build of PyTorch $version in pip's index: installing the default build with several" \

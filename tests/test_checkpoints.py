@@ -1,8 +1,6 @@
 """Loading of trained models with their task."""
 
-import pickle
 import shutil
-from pathlib import Path
 
 import pytest
 import torch
@@ -96,14 +94,6 @@ def test_a_missing_package_is_named(data_bin, tmp_path, user_dir, remedy):
     torch.save(state, trained)
     with pytest.raises(InputError, match=r"--feed-forward scaled: must be one of [\w, -]+" + remedy):
         load_ensemble(trained, data=data_bin)
-
-
-@pytest.mark.parametrize("content", [b"words 1", pickle.dumps(Path("x"))], ids=["text", "an object"])
-def test_unsafe_loading_is_not_recommended(data_bin, tmp_path, content):
-    (tmp_path / "model.pt").write_bytes(content)
-    with pytest.raises(InputError, match=r"--path .*model\.pt: not a checkpoint") as error:
-        load_ensemble(tmp_path / "model.pt", data=data_bin)
-    assert not any(advice in str(error.value) for advice in ("weights_only", "can still be loaded", "two options"))
 
 
 def test_members_with_different_views_need_the_option(data_bin, tmp_path):

@@ -3,7 +3,6 @@
 Source: Vaswani et al. 2017, sec. 6.1 (the last 5 or 20 checkpoints). Parameters are averaged, not probabilities.
 """
 
-import io
 import math
 import re
 from pathlib import Path
@@ -13,10 +12,9 @@ import torch
 from omegaconf import OmegaConf
 from torch import Tensor
 
-from docnmt_fairseq.checkpoints import read_checkpoint
+from docnmt_fairseq.checkpoints import read_checkpoint, write_checkpoint
 from docnmt_fairseq.context.conditional.selection import SCHEDULE_STATE
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.files import write_bytes
 from docnmt_fairseq.options import flag_of
 
 # Names of --save-interval-updates (epoch and updates) and of the end of an epoch.
@@ -64,9 +62,7 @@ def average(paths: Sequence[Path], output: Path) -> None:
             value += state["model"][name]
         if updates_of(state) > updates_of(newest):
             newest = state
-    stream = io.BytesIO()  # independent of the file name, which torch.save would store
-    torch.save(_with_parameters(newest, {name: value / len(paths) for name, value in sums.items()}), stream)
-    write_bytes(output, stream.getvalue())
+    write_checkpoint(_with_parameters(newest, {name: value / len(paths) for name, value in sums.items()}), output)
 
 
 def _is_parameter(name: str, value: Tensor) -> bool:

@@ -15,6 +15,7 @@ from omegaconf import OmegaConf
 
 import docnmt_fairseq
 from docnmt_fairseq import __version__
+from docnmt_fairseq.checkpoints import write_checkpoint
 from docnmt_fairseq.corpus.config import PrepareConfig
 from docnmt_fairseq.corpus.data_bin import DATA_BIN, write_language_tokens
 from docnmt_fairseq.corpus.pipeline import SidePipeline
@@ -148,7 +149,7 @@ def _write_checkpoint(
         "extra_state": {"train_iterator": {"epoch": 1, "iterations_in_epoch": 0}, "val_loss": None},
         "last_optimizer_state": None,
     }
-    torch.save(state, path)
+    write_checkpoint(state, path)
 
 
 def _stock_options(given: Mapping[str, Any]) -> Dict[str, Any]:

@@ -4,13 +4,14 @@ A document model contains one if context is only added to the output of its laye
 it would if they returned zero.
 """
 
-from typing import Iterator, List, Optional
+from typing import Iterable, Iterator, List, Optional
 
 import numpy as np
 import torch
 from fairseq.models import BaseFairseqModel
 from fairseq.models.transformer import TransformerModel, TransformerModelBase
 from torch import nn
+from tqdm import tqdm
 
 from docnmt_fairseq.checkpoints import Ensemble
 from docnmt_fairseq.errors import InputError
@@ -40,6 +41,8 @@ class SentenceTransformer:
         self.decoder_start = int(getattr(model.decoder, "start", model.decoder.dictionary.eos()))
         context = model.context_state_keys() if isinstance(model, DocumentTransformer) else ()
         self._taken = {id(value) for name, value in self.parameters.items() if name in context}
+        total = len(set(map(id, self.parameters.values())) - self._taken)
+        self._progress = tqdm(total=total, desc="export", unit=" parameters", disable=None)
 
     @classmethod
     def of(cls, ensemble: Ensemble, engine: str, without_context: bool = False) -> "SentenceTransformer":
@@ -68,7 +71,7 @@ class SentenceTransformer:
 
     def array(self, *names: str) -> np.ndarray:
         """Returns a copy of a parameter, or of several concatenated."""
-        self._taken |= {id(self.parameters[name]) for name in names}
+        self._take(self.parameters[name] for name in names)
         return np.concatenate([self.parameters[name].detach().numpy() for name in names])
 
     def has(self, name: str) -> bool:
@@ -89,7 +92,7 @@ class SentenceTransformer:
         part = getattr(self.model, side)
         embed, number = part.embed_positions, part.max_positions()
         learned = [] if embed is None else list(embed.parameters())
-        self._taken |= set(map(id, learned))
+        self._take(learned)
         number = number if learned else min(number, MAX_SINUSOIDS)
         if isinstance(embed, StructuralPositions):
             found = None if embed.word is None else embed.word(torch.arange(number))
@@ -97,8 +100,14 @@ class SentenceTransformer:
             found = None if embed is None else embed(torch.full((1, number), part.padding_idx + 1))[0]
         return (torch.zeros(number, part.embed_tokens.embedding_dim) if found is None else found).numpy().copy()
 
+    def _take(self, parameters: Iterable[nn.Parameter]) -> None:
+        new = set(map(id, parameters)) - self._taken
+        self._taken |= new
+        self._progress.update(len(new))
+
     def check_all_taken(self, engine: str) -> None:
         """Raises :class:`InputError` if a parameter has not been exported."""
+        self._progress.close()
         left = [name for name, parameter in self.parameters.items() if id(parameter) not in self._taken]
         if left:
             raise InputError(f"--path: {engine} does not support {len(left)} parameters of the model: {left[0]}, …")

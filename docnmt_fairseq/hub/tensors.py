@@ -5,6 +5,7 @@ from typing import Dict, List, Sequence
 
 import torch
 from torch import Tensor
+from tqdm import tqdm
 
 from docnmt_fairseq.errors import InputError, first_line
 from docnmt_fairseq.hub.base import read_json
@@ -36,6 +37,7 @@ class Tensors:
         self._remaining: Dict[str, Tensor] = {}
         for file in self.files:
             self._remaining.update(_read_safetensors(file) if file.suffix == ".safetensors" else _read_pickle(file))
+        self._progress = tqdm(total=len(self._remaining), desc="import", unit=" tensors", disable=None)
 
     def __contains__(self, name: str) -> bool:
         return name in self._remaining
@@ -49,6 +51,7 @@ class Tensors:
         if name not in self:
             raise InputError(f"{self.path}: {name} is missing: another architecture, or an incomplete file")
         tensor = self._remaining.pop(name)
+        self._progress.update()
         check_weight(self.path, name, tensor)
         if list(tensor.shape) != list(shape):
             raise InputError(f"{self.path}: {name} is {list(tensor.shape)}, but {list(shape)} in the configuration")
@@ -57,10 +60,11 @@ class Tensors:
     def leave_out(self, *names: str) -> None:
         """Drops tensors that are copies of others, or computed."""
         for name in names:
-            self._remaining.pop(name, None)
+            self._progress.update(self._remaining.pop(name, None) is not None)
 
     def check_all_taken(self) -> None:
         """Raises :class:`InputError` if a tensor has not been taken."""
+        self._progress.close()
         if self._remaining:
             first = ", ".join(sorted(self._remaining)[:3])
             raise InputError(f"{self.path}: {len(self._remaining)} tensors of another architecture: {first}, …")

@@ -1,8 +1,6 @@
 """Names of files on command lines, interruption, and start of ``docnmt``."""
 
 import errno
-import io
-import json
 import logging
 import os
 import signal
@@ -41,11 +39,6 @@ def test_inputs_are_not_overwritten(command, output, texts, capsys):
     assert {(texts / name).read_text() for name in ("ref", "sys")} == {TEXT}
 
 
-def test_reports_are_replaced():
-    for output in (["--output", "report"], ["--output=report"]):
-        assert cli.main([*SCORE, *output]) == 0
-
-
 @pytest.mark.parametrize("command", [[*SCORE, "--output", ""], ["translate", "--path", "m", "--input", ""]])
 def test_empty_paths_are_refused(command):
     with pytest.raises(SystemExit):
@@ -65,20 +58,6 @@ def test_errors_of_files_are_one_line(monkeypatch, capsys):
     refuse()
     with pytest.raises(PermissionError):
         cli.main(SCORE)
-
-
-def test_names_that_are_not_utf_8(texts, monkeypatch):
-    printed = io.BytesIO()
-    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(printed, encoding="utf-8"))
-    name = os.fsdecode(b"caf\xe9")
-    for side in ("x", "y"):
-        (texts / f"{name}.{side}").write_text(TEXT)
-    command = ["prepare", "-s", "x", "-t", "y", "--subwords", "none", "--train", name, "--output", f"{name}-data"]
-    assert cli.main(command) == 0
-    sys.stdout.flush()
-    assert b"caf\xe9-data/data-bin\n" in printed.getvalue()
-    manifest = json.loads((texts / f"{name}-data" / "manifest.json").read_text())
-    assert manifest["inputs"]["train"][0]["path"].endswith(f"{name}.x")
 
 
 def run(command, **settings):

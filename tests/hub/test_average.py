@@ -82,16 +82,6 @@ def test_means_of_half_types_are_float32(three, tmp_path):
     assert torch.equal(model_of(tmp_path / "mean.pt")[TABLE], (first + second) / 2)
 
 
-def test_shared_parameters_of_float64_are_added_once(three, tmp_path):
-    state = torch.load(three[0], weights_only=False)
-    table = state["model"][TABLE].double()
-    for name in (TABLE, OUTPUT):
-        state["model"][name] = table.view_as(table)
-    torch.save(state, tmp_path / "double.pt")
-    average([tmp_path / "double.pt"] * 2, tmp_path / "mean.pt")
-    assert torch.equal(model_of(tmp_path / "mean.pt")[OUTPUT], table)
-
-
 def test_command(folder, three, tmp_path, capsys):
     output = tmp_path / "mean.pt"
     assert main(["average", str(folder), "--last", "2", "--output", str(output)]) == 0

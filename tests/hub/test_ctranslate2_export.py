@@ -5,7 +5,6 @@ import io
 import json
 import re
 import shutil
-import sys
 
 import pytest
 import torch
@@ -179,12 +178,6 @@ def test_only_exports_are_replaced(trained, prepared, tmp_path):
     (tmp_path / "model" / "old").write_text("x")
     toy.export(trained(), tmp_path / "model", "ctranslate2", data=prepared, force=True)
     assert not (tmp_path / "model" / "old").exists() and (tmp_path / "mine" / "file").exists()
-
-
-def test_missing_library(trained, prepared, tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "ctranslate2.specs", None)
-    with pytest.raises(InputError, match=r"pip install 'docnmt_fairseq\[ctranslate2\]'"):
-        toy.export(trained(), tmp_path / "model", "ctranslate2", data=prepared)
 
 
 # --- Text models and README.md ---

@@ -300,14 +300,3 @@ def test_bad_files_are_refused(binarised, tmp_path):
     refuse()
     (place / "second.pt").write_bytes(b"x")
     refuse()
-
-
-def test_other_models_are_refused(data_bin, tmp_path):
-    kind = dict(task="concatenated_translation", arch="concatenation_transformer")
-    toy.train(data_bin, tmp_path, "--max-update", "1", **kind)
-    with pytest.raises(InputError):
-        imported(tmp_path / "checkpoint_last.pt", tmp_path / "imported", languages=("src", "tgt"))
-    rnn = toy.train(data_bin, tmp_path / "rnn", "--max-update", "1", arch="document_rnn", tiny=toy.TINY_RNN)
-    for start in (["--finetune-from-model", str(rnn)], []):
-        with pytest.raises(InputError):
-            toy.build(data_bin, *start, arch="document_transformer_pretrained", tiny=[])

@@ -14,7 +14,6 @@ from docnmt_fairseq.checkpoints import load_ensemble
 from docnmt_fairseq.cli import main
 from docnmt_fairseq.context.base import CONTEXT_MECHANISMS, TARGET_MECHANISMS
 from docnmt_fairseq.corpus.pipeline import TextCodec, token_ids
-from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.search.options import SearchOptions
 from docnmt_fairseq.translate.translator import DocumentTranslator
 from tests.support import toy
@@ -168,14 +167,6 @@ def test_contrastive_evaluation_with_language_tokens(model, tmp_path, capsys):
 def test_prepare_prints_the_training_command(model, capsys):
     assert main(model.prepare) == 0
     assert f"--finetune-from-model {model.checkpoint} --max-source-positions 64" in capsys.readouterr().out
-
-
-@pytest.mark.slow
-def test_learned_positions_need_maximum_lengths(tmp_path_factory):
-    model = Imported(tmp_path_factory.mktemp("mbart"), "mbart")
-    with pytest.raises(InputError):
-        start = ["--finetune-from-model", str(model.checkpoint)]
-        toy.build(model.data_bin, *start, arch="document_transformer_pretrained", tiny=[])
 
 
 # --- scripts/finetune_pretrained.sh ---

@@ -3,7 +3,6 @@
 import json
 import re
 import shutil
-import sys
 
 import pytest
 import torch
@@ -244,12 +243,6 @@ def test_precisions_marker_and_reproducible_files(post_norm, tmp_path):
     assert {"config.json", "generation_config.json", "model.safetensors", "README.md", "source.spm"} <= names
     for name in names:
         assert (tmp_path / "again" / name).read_bytes() == (tmp_path / "float32" / name).read_bytes(), name
-
-
-def test_missing_safetensors(post_norm, tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "safetensors.torch", None)
-    with pytest.raises(InputError, match=r"pip install 'docnmt_fairseq\[pretrained\]'"):
-        toy.export(post_norm / "checkpoint.pt", tmp_path / "hub", "huggingface", data=post_norm)
 
 
 def test_data_bin_alone_has_no_tokenizer(data, post_norm, tmp_path):

@@ -52,11 +52,6 @@ def test_concurrent_requests_equal_single_ones(server, checkpoint, prepared, tra
     assert not server.service.scheduler.jobs and server.service.scheduler.waiting == 0
 
 
-def test_context_none(server):
-    lines = ["a b c", "d", "e", "a"] * 3
-    assert server.text(body(lines)) != server.text(body(lines), "/v1/translate?context=none")
-
-
 def test_paragraphs_keep_their_shape(server, translator):
     first, second = translator.translate_lines([["a b c", "d", "<p>", "e e a"]])[0][:2]
     last = translator.translate([["a b c", "d", "<p>", "e e a"]])[0][3]

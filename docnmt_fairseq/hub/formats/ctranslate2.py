@@ -3,7 +3,7 @@
 import importlib
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, List
+from typing import TYPE_CHECKING, Any, List, Tuple
 
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.files import write_bytes
@@ -21,7 +21,8 @@ ACTIVATIONS = {
     "tanh": "Tanh",
 }  # fmt: skip
 TEXT = "text"  # folder of the text models, in the layout of docnmt prepare
-SEARCH = 'max_decoding_length=200, suppress_sequences=[["<pad>"]]'
+MAX_LENGTH = 200  # tokens of a translation in the program, as in docnmt translate
+SEARCH = 'max_decoding_length={}, suppress_sequences=[["<pad>"]]'
 WITH_CODEC = """from pathlib import Path
 
 import ctranslate2
@@ -64,7 +65,8 @@ class CTranslate2Folder(ExportFormat):
         from docnmt_fairseq.hub.sentence_level import SentenceTransformer
 
         _write_model(SentenceTransformer.of(ensemble, ENGINE, without_context), folder, precision)
-        write_text_models(ensemble.data, folder)
+        positions = ensemble.model.decoder.max_positions()
+        write_text_models(ensemble.data, folder, min(MAX_LENGTH, positions - 2))  # after start and language token
 
 
 def _write_model(transformer: "SentenceTransformer", folder: Path, precision: str) -> None:
@@ -140,8 +142,13 @@ def _norm(spec: Any, transformer: "SentenceTransformer", name: str) -> None:
     spec.gamma, spec.beta = transformer.array(f"{name}.weight"), transformer.array(f"{name}.bias")
 
 
-def write_text_models(data: Path, folder: Path) -> None:
+def write_text_models(data: Path, folder: Path, longest: int = MAX_LENGTH) -> None:
     """Copies the models from text to tokens, if ``docnmt prepare`` made the data, and writes a page.
+
+    Args:
+        data: output of ``docnmt prepare``, or data-bin.
+        folder: exported folder.
+        longest: maximum number of tokens of a translation.
 
     Raises:
         InputError: a text model is missing; the targets are edit operations.
@@ -149,12 +156,16 @@ def write_text_models(data: Path, folder: Path) -> None:
     from docnmt_fairseq.corpus.prepared import is_prepared
 
     if not is_prepared(data):
-        _write_page(folder, "The input consists of tokens in the form of the training data.", WITH_TOKENS)
-        return
-    _write_page_for(folder, copy_text_models(data, folder / TEXT))
+        text, program, prefix = "The input consists of tokens in the form of the training data.", WITH_TOKENS, ""
+    else:
+        text, program, prefix = _usage(copy_text_models(data, folder / TEXT))
+    lines = ["# CTranslate2 model", "", "Written by `docnmt export`; translates one sentence at a time.", text]
+    lines += ["", "```python", f"{program.replace('SEARCH', SEARCH.format(longest) + prefix)}```", ""]
+    write_bytes(folder / "README.md", "\n".join(lines).encode())
 
 
-def _write_page_for(folder: Path, codec: "TextCodec") -> None:
+def _usage(codec: "TextCodec") -> Tuple[str, str, str]:
+    """Returns the steps from text to tokens, a program that translates, and its argument for the language token."""
     from docnmt_fairseq.corpus.subwords import WITH_CODES
 
     source, target = codec.pipelines
@@ -170,10 +181,4 @@ def _write_page_for(folder: Path, codec: "TextCodec") -> None:
             "TARGET", str(target.subword_file)
         )
     prefix = f", target_prefix=[[{json.dumps(tokens[1])}]] * len(tokens)" if tokens[1] else ""
-    _write_page(folder, f"Steps from text to tokens: {', '.join(steps) or 'splitting at spaces'}.", program, prefix)
-
-
-def _write_page(folder: Path, text: str, program: str, prefix: str = "") -> None:
-    lines = ["# CTranslate2 model", "", "Written by `docnmt export`; translates one sentence at a time.", text]
-    lines += ["", "```python", f"{program.replace('SEARCH', SEARCH + prefix)}```", ""]
-    write_bytes(folder / "README.md", "\n".join(lines).encode())
+    return f"Steps from text to tokens: {', '.join(steps) or 'splitting at spaces'}.", program, prefix

@@ -1,11 +1,9 @@
 """Checkpoint of fairseq for inference: parameters and configuration without the state of the training."""
 
-import io
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Dict
 
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.files import write_bytes
 from docnmt_fairseq.hub.exporting import EXPORT_FORMATS, ExportFormat
 
 if TYPE_CHECKING:
@@ -23,15 +21,13 @@ class FairseqCheckpoint(ExportFormat):
 
     def write(self, ensemble: "Ensemble", output: Path, precision: str, without_context: bool) -> None:
         """Writes the checkpoint."""
-        import torch
+        from docnmt_fairseq.checkpoints import write_checkpoint
 
         if precision != "float32":
             raise InputError(f"--precision {precision}: not for checkpoints; use docnmt translate --precision")
         if without_context:
             raise InputError("--without-context: not for checkpoints; use --format huggingface or ctranslate2")
-        stream = io.BytesIO()  # independent of the file name, which torch.save would store
-        torch.save(_state(ensemble), stream)
-        write_bytes(output, stream.getvalue())
+        write_checkpoint(_state(ensemble), output)
 
 
 def _state(ensemble: "Ensemble") -> Dict[str, Any]:
