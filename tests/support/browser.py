@@ -1,6 +1,5 @@
 """Headless Chromium, controlled by chromedriver through the WebDriver protocol."""
 
-import base64
 import json
 import shutil
 import subprocess
@@ -112,10 +111,6 @@ class Browser:
                 return found
             assert time.monotonic() < end, f"{condition} does not hold: {self.run('return document.body.innerText')}"
             time.sleep(0.05)
-
-    def picture(self, path: Path) -> None:
-        """Writes a screenshot as PNG."""
-        path.write_bytes(base64.b64decode(self._ask("GET", "/screenshot")))
 
     def complaints(self) -> List[str]:
         """Returns the new messages of the console."""
