@@ -77,7 +77,7 @@ def read_pairs(path: Path, form: str) -> JudgedPairs:
 
 def correlation(embedding: SentenceEmbedding, pairs: JudgedPairs, tokenize: Tokenizer) -> float:
     """Pearson's r × 100 between cosines and scores; NaN if all pairs have the same cosine or score."""
-    vectors = (embedding.embed(embedding.words.encode(tokenize(side))) for side in (pairs.first, pairs.second))
+    vectors = (embedding.embed(embedding.vocabulary.encode(tokenize(side))) for side in (pairs.first, pairs.second))
     first, second = (part.astype(np.float64) for part in vectors)
     lengths = np.linalg.norm(first, axis=1) * np.linalg.norm(second, axis=1)
     found = np.einsum("pd,pd->p", first, second) / np.where(lengths > 0, lengths, 1)  # 0 for zero vectors
