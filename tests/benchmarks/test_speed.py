@@ -109,15 +109,6 @@ def test_training_comparison(name, run, monkeypatch):
         assert figures["context only"]["trained"] < figures["all parameters"]["trained"]
 
 
-def test_layers_take_a_step():
-    document = complexity.Document(6, 3, 2, 4, "torch")
-    for name in complexity.LAYERS:
-        assert complexity.core(name, document)().isfinite().all()
-        complexity.step(name, document, whole=False)()
-        if name != "matrix":
-            assert complexity.module(name, document)().shape == ((6 if name == "source2token" else 18), 8)
-
-
 def test_exponent_of_a_power():
     points = [{"sentences": n, "core": 3 * n**1.7, "layer": None} for n in (32, 64, 512)]
     assert math.isclose(complexity.exponent(points, "sentences", "core"), 1.7)

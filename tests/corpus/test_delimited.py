@@ -29,7 +29,7 @@ sentences = st.text(st.characters(exclude_characters="\n\r", codec="utf-8"), min
 )
 
 
-@settings(max_examples=30)
+@settings(max_examples=15)
 @given(
     st.integers(1, 3).flatmap(
         lambda n: st.lists(st.lists(st.lists(st.tuples(*[sentences] * n), min_size=1), min_size=1))

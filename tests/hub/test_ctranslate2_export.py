@@ -259,6 +259,7 @@ def test_program_of_the_page(tmp_path, steps):
     assert by_the_page(tmp_path / "model.ct2", ENGLISH[:2]) == translations(model, ENGLISH[:2])
 
 
+@pytest.mark.slow
 def test_page_of_a_multilingual_model(tmp_path):
     pretrained.multilingual_folder(tmp_path / "released", "m2m")
     data = pretrained.imported(tmp_path / "released", tmp_path / "imported")

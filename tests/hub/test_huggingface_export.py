@@ -116,7 +116,7 @@ TRAINED = {
 }
 
 
-@pytest.mark.parametrize("name", slow_except({"post-norm", "like Marian", "low-rank updates"}, TRAINED))
+@pytest.mark.parametrize("name", slow_except({"post-norm", "like Marian"}, TRAINED))
 def test_models_trained_here(data, tmp_path, name):
     options, kind, expected = TRAINED[name]
     model = trained(data, tmp_path, *options, **kind)
