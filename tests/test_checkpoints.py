@@ -72,7 +72,7 @@ def test_the_package_of_unknown_names_is_named(data_bin, tmp_path, part, name):
     state["cfg"][part][name] = "document_mine"
     state["cfg"]["common"]["user_dir"] = "mine"
     torch.save(state, trained)
-    with pytest.raises(InputError, match="document_mine.* --user-dir mine"):
+    with pytest.raises(InputError, match=r"document_mine.* --user-dir mine"):
         load_ensemble(trained, data=data_bin)
 
 
