@@ -1,6 +1,8 @@
 """Loading of trained models with their task."""
 
+import pickle
 import shutil
+from pathlib import Path
 
 import pytest
 import torch
