@@ -36,13 +36,8 @@ RECIPE, SMALL_BUDGET = "en_de_manuals", "manuals_small_budget"
 CONTEXT_ONLY, TALKS = "manuals_context_only", "talks_and_news"
 FROZEN = ["--freeze-sentence-model"]
 VARIANTS = {  # models of the recipe with additional options
-    "conditional-all": ("conditional", ["--context-top-t", "0"]),
-    "conditional-faster": ("conditional", ["--lr", "0.0015"]),
     "conditional-context-faster": ("conditional", ["--context-lr-scale", "10"]),
-    "conditional-short-pieces": ("conditional", ["--max-document-sentences", "8"]),
     "conditional-target-dropout": ("conditional-target", ["--source-context-dropout", "0.5"]),
-    "conditional-target-dropout-quarter": ("conditional-target", ["--source-context-dropout", "0.25"]),
-    "memory-3-xavier": ("memory-3", ["--context-init", "xavier"]),
     "conditional-frozen": ("conditional", FROZEN),
     "conditional-lora": (
         "conditional",

@@ -27,14 +27,13 @@ CHECKER, CHECKED = "compute-sanitizer", "tests/context/conditional/check_triton.
 
 @STAGES.register("hardware")
 class Hardware(Stage):
-    """Versions, copies of 1 GB, products of 8,192 × 8,192 matrices."""
+    """Versions, products of 8,192 × 8,192 matrices."""
 
     minutes = 2.0
 
     def points(self, setting: Setting) -> Iterator[Point]:
         """Yields names and measuring functions."""
         yield "versions", lambda: versions(setting)
-        yield "copies", lambda: copies(setting)
         for name in ("float32", "bfloat16", "float16", "tf32"):
             yield f"products/{name}", lambda name=name: products(setting, name)
 
@@ -53,19 +52,6 @@ def versions(setting: Setting) -> Figures:
         found["capability"] = ".".join(map(str, torch.cuda.get_device_capability()))
         query = ["nvidia-smi", "--query-gpu=driver_version,clocks.max.sm,power.limit", "--format=csv,noheader"]
         found["driver"] = subprocess.run(query, capture_output=True, text=True, check=False).stdout.strip()
-    return found
-
-
-def copies(setting: Setting) -> Figures:
-    """Returns GB per second within the device, and from pageable and pinned memory."""
-    size, device, rounds = (10**6 if setting.dry else 2**30), setting.device, 3 if setting.dry else 20
-    there, other = (torch.empty(size, dtype=torch.uint8, device=device) for _ in range(2))
-    here = torch.empty(size, dtype=torch.uint8)
-    found = {"within": 2 * size / 1e6 / milliseconds(lambda: other.copy_(there), device, rounds)}
-    found["from pageable"] = size / 1e6 / milliseconds(lambda: there.copy_(here), device, rounds)
-    if device.type == "cuda":
-        pinned = here.pin_memory()
-        found["from pinned"] = size / 1e6 / milliseconds(lambda: there.copy_(pinned, non_blocking=True), device, rounds)
     return found
 
 

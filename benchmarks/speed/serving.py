@@ -27,7 +27,6 @@ from benchmarks.lib.reporting import table
 from docnmt_fairseq.boundaries import is_boundary
 
 TITLE = "Serving"
-LONG_EVERY = 10  # every tenth document is long
 METRICS = {"cpu": "process_cpu_seconds_total", "sentences": "docnmt_sentences_total"}
 
 
@@ -40,7 +39,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--clients", type=int, nargs="+", default=[1, 2, 4, 8, 16])
     parser.add_argument("--documents", type=int, default=200, help="number of different documents (default: 200)")
     parser.add_argument("--sentences", type=int, default=3, help="maximum sentences of a document (default: 3)")
-    parser.add_argument("--longest", type=int, default=40, help="maximum sentences of every tenth (default: 40)")
     parser.add_argument("--words", type=int, default=30, help="leave out longer sentences (default: 30)")
     parser.add_argument("--beam", type=int, default=4)
     parser.add_argument("--seed", type=int, default=1)
@@ -87,19 +85,18 @@ class Outcome:
 
 
 def documents_of(args: argparse.Namespace) -> list[list[str]]:
-    """Returns different documents of a few sentences of the text; every tenth is long."""
+    """Returns different documents of a few sentences of the text."""
     chance = random.Random(args.seed)
     found: dict[str, list[str]] = {}
     sentences: list[str] = []
-    most, long = chance.randint(1, args.sentences), False
+    most = chance.randint(1, args.sentences)
     for line in args.text.read_text(encoding="utf-8").splitlines():
         text = line.strip()
         if not is_boundary(text) and len(text.split()) <= args.words:
             sentences.append(text)
-        if sentences and (len(sentences) >= most or (is_boundary(text) and not long)):
+        if sentences and (len(sentences) >= most or is_boundary(text)):
             found.setdefault("\n".join(sentences), sentences)
-            long = len(found) % LONG_EVERY == LONG_EVERY - 1
-            sentences, most = [], chance.randint(1, args.longest if long else args.sentences)
+            sentences, most = [], chance.randint(1, args.sentences)
         if len(found) == args.documents:
             break
     return list(found.values())
@@ -219,8 +216,7 @@ def report(args: argparse.Namespace, figures: dict[str, Any]) -> list[str]:
         table([*header, "sentences per CPU second ÷ one client"], rows),
         f"{requests:,} requests under load: {lost} lost, {different} with another translation than alone.",
         f"Beam {args.beam}; {figures['documents']} documents of {figures['sentences']} sentences, up to "
-        f"{args.sentences} each, every tenth up to {args.longest}; clients on the same machine. Sentences of "
-        "concurrent requests share a search.",
+        f"{args.sentences} each; clients on the same machine. Sentences of concurrent requests share a search.",
     ]
 
 
