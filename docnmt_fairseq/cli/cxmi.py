@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     texts.add_argument("--source", type=Path, metavar="FILE", help="source, with the boundaries of the reference")
     texts.add_argument("--reference", type=Path, metavar="FILE", help="reference")
-    texts.add_argument("--split", metavar="NAME", help="alternatively a split of docnmt prepare: test, valid, …")
+    texts.add_argument("--split", metavar="NAME", help="otherwise a split of docnmt prepare (default: test)")
     add_fields(parser.add_argument_group("measurement"), CxmiOptions)
     add_output_arguments(parser)
 
@@ -44,15 +44,15 @@ def run(args: argparse.Namespace) -> None:
     from docnmt_fairseq.evaluation.forced_decoding import ForcedDecoder
 
     options = options_of(args, CxmiOptions)
-    given = (args.source is not None, args.reference is not None)
-    if (any(given) and args.split is not None) or (args.split is None and not all(given)):
-        raise InputError("--source: give --source and --reference, or --split")
-    ensemble, codec = load_models(args)
     source, reference = args.source, args.reference
-    if args.split is not None:
-        source, reference = (ensemble.data / "text" / f"{args.split}.{language}" for language in ensemble.languages)
+    if (source is None) != (reference is None) or (source is not None and args.split is not None):
+        raise InputError("--source: give both --source and --reference, or a split of docnmt prepare with --split")
+    ensemble, codec = load_models(args)
+    if source is None:
+        split = args.split or "test"
+        source, reference = (ensemble.data / "text" / f"{split}.{language}" for language in ensemble.languages)
         if not source.is_file():
-            raise InputError(f"--split {args.split}: no {source}; --data must be the output of docnmt prepare")
+            raise InputError(f"--split {split}: no {source}; --data must be the output of docnmt prepare")
     test_set = read_test_set(source, reference, ensemble, codec)
     measured = measure(test_set, ForcedDecoder(ensemble, args.max_tokens), options.sentences, options.seed)
     about = {"source": str(source), "reference": str(reference), "model": args.path}

@@ -13,6 +13,7 @@ from typing import Callable, Dict, Iterator, List, Sequence, Tuple
 import numpy as np
 import torch
 from torch import Tensor
+from tqdm import tqdm
 
 from docnmt_fairseq.boundaries import paragraph_symbol
 from docnmt_fairseq.checkpoints import Ensemble
@@ -161,10 +162,11 @@ def measure(test_set: TokenizedTestSet, decoder: ForcedDecoder, sentences: int =
     if 0 < sentences < len(numbers):
         numbers = np.sort(np.random.default_rng(seed).choice(numbers, sentences, replace=False))
     scores: Dict[str, List[np.ndarray]] = {}
-    for probe in PROBES:
-        scores[probe] = []
-        for text, requests in _text_parts(test_set, probe, numbers.tolist(), seed, decoder):
-            scores[probe] += decoder.score(text, requests)
+    with tqdm(total=len(PROBES) * len(numbers), desc="cxmi", unit=" sentences", disable=None) as progress:
+        for probe in PROBES:
+            scores[probe] = []
+            for text, requests in _text_parts(test_set, probe, numbers.tolist(), seed, decoder):
+                scores[probe] += decoder.score(text, requests, progress.update)
     return ProbeScores(numbers.tolist(), scores)
 
 

@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from dataclasses import dataclass
-from typing import Any, Dict, Iterable, Iterator, List, Sequence, Tuple, TypeVar
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple, TypeVar
 
 import numpy as np
 import torch
@@ -57,12 +57,18 @@ class ForcedDecoder:
         contexts = [model.decoder.target_context.mechanism.contexts for model in looking_back]
         self.target_sentences = max([window - 1, *contexts])
 
-    def score(self, text: List[Tensor], requests: Sequence[ScoringRequest]) -> List[np.ndarray]:
+    def score(
+        self,
+        text: List[Tensor],
+        requests: Sequence[ScoringRequest],
+        progress: Optional[Callable[[int], object]] = None,
+    ) -> List[np.ndarray]:
         """Log-probabilities of the target tokens, [m_t] float64 per request; identical for equal requests.
 
         Args:
             text: source tokens of delimited text with boundaries, each line with end of sentence.
             requests: in any order.
+            progress: called with the number of requests scored by each batch, equal ones counted once.
 
         Raises:
             InputError: a sentence exceeds the length limit of the models.
@@ -73,7 +79,10 @@ class ForcedDecoder:
         found: Dict[ScoringRequest, np.ndarray] = {}
         with torch.no_grad():
             for batch in batches_of(self.ensemble, text, list(of_line), self.max_tokens):
-                found.update(self._score_batch(batch, of_line))
+                scored = dict(self._score_batch(batch, of_line))
+                found.update(scored)
+                if progress is not None:
+                    progress(len(scored))
         return [found[request] for request in requests]
 
     def _score_batch(

@@ -1,9 +1,9 @@
 """References and translations of a test set, as documents of sentences."""
 
-import re
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
-from typing import Dict, List, Optional, Sequence, Tuple
+from typing import Iterator, List, Optional, Sequence, Tuple
 
 from docnmt_fairseq.boundaries import DOCUMENT, is_boundary, levels_ended
 from docnmt_fairseq.corpus.delimited import parallel_lines, read_documents
@@ -116,30 +116,44 @@ def read_text(path: Path, references: References, on_empty: str = "score") -> St
     return _by_document(path, lines, references)
 
 
+def rows_by_line(path: Path, references: References) -> Iterator[Tuple[int, int, List[str]]]:
+    """Yields row number, index of the sentence, and columns of a table ``LINE<TAB>COLUMN<TAB>…`` about sentences.
+
+    Args:
+        path: table; lines of the delimited reference from 0, boundaries included.
+        references: test set.
+
+    Raises:
+        InputError: a line that is not a sentence.
+    """
+    numbers = chain.from_iterable(references.lines)
+    sentences = {str(number - 1): sentence for sentence, number in enumerate(numbers)}
+    for row, text in enumerate(read_lines(path), start=1):
+        line, *columns = text.split("\t")
+        if text and line not in sentences:
+            message = f"line {line} of {references.files[0]} is not a sentence; lines count from 0, with empty ones"
+            raise InputError.at(path, row, message)
+        if text:
+            yield row, sentences[line], columns
+
+
 def read_labels(path: Path, references: References, allowed: Sequence[str]) -> List[Optional[str]]:
     """Label of each sentence, [sentences]; None for unlabelled sentences.
 
     Args:
-        path: rows ``LINE<TAB>LABEL``; lines of the delimited reference from 0, boundaries included.
+        path: rows ``LINE<TAB>LABEL``, see :func:`rows_by_line`.
         references: test set.
         allowed: labels.
 
     Raises:
-        InputError: a malformed row, a line that is not a sentence, or another label.
+        InputError: another label, or a line that is not a sentence.
     """
-    sentences = {number - 1 for numbers in references.lines for number in numbers}
-    labels: Dict[int, str] = {}
-    for row, text in enumerate(read_lines(path), start=1):
-        if not text:
-            continue
-        line, _, label = text.partition("\t")
-        if not re.fullmatch(r"[0-9]+", line) or label not in allowed:
-            raise InputError.at(path, row, f"expected LINE<TAB>LABEL with {' or '.join(allowed)}, found {text!r}")
-        if int(line) not in sentences:
-            message = f"line {line} of {references.files[0]} is not a sentence; lines count from 0, with empty ones"
-            raise InputError.at(path, row, message)
-        labels[int(line)] = label
-    return [labels.get(number - 1) for numbers in references.lines for number in numbers]
+    labels: List[Optional[str]] = [None] * references.sentences
+    for row, sentence, columns in rows_by_line(path, references):
+        if len(columns) != 1 or columns[0] not in allowed:
+            raise InputError.at(path, row, f"expected LINE<TAB>LABEL with {' or '.join(allowed)}")
+        labels[sentence] = columns[0]
+    return labels
 
 
 def _describe(line: str) -> str:

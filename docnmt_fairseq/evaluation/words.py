@@ -1,8 +1,24 @@
-"""Word matching in plain text by simple rules."""
+"""Words of plain text: matching by simple rules, and alignment by eflomal (Östling and Tiedemann 2016).
 
+eflomal is a separate program under the GPL, version 3. It is called, not imported.
+"""
+
+import os
 import re
-from typing import Iterable, List, Pattern
+import shutil
+import subprocess
+import sys
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Dict, Iterable, List, Pattern, Sequence
 
+from docnmt_fairseq.corpus.files import read_lines
+from docnmt_fairseq.errors import InputError
+
+Words = Sequence[str]  # of a sentence
+
+ALIGNER = "eflomal-align"
 WORD = re.compile(r"\w+")
 # Repetitions are bounded, so that lines of thousands of signs are matched in linear time.
 SENTENCE_START = re.compile(
@@ -41,3 +57,50 @@ def whole_words(terms: Iterable[str]) -> Pattern[str]:
 def _whole_word(term: str) -> str:
     first, last = (re.match(f"[{UNSPACED}]", end) for end in (term[0], term[-1]))
     return f"{'' if first else f'(?<!{SPACED})'}{re.escape(term)}{'' if last else f'(?!{SPACED})'}"
+
+
+def aligner() -> str:
+    """Path of eflomal's program.
+
+    Raises:
+        InputError: it is not installed.
+    """
+    folders = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
+    program = shutil.which(ALIGNER, path=folders)
+    if program is None:
+        raise InputError(
+            f"word alignment: the program {ALIGNER} is not installed; pip install eflomal (GPL-3, needs a C compiler)"
+        )
+    return program
+
+
+def align(source: Sequence[Words], target: Sequence[Words]) -> List[Dict[int, int]]:
+    """Target position by source position of each sentence pair, the intersection of both alignment directions.
+
+    eflomal's random seed cannot be set, so links vary slightly between calls. Sentences of 1,024 words or more have no
+    links.
+    """
+    with TemporaryDirectory() as folder:
+        files = {flag: Path(folder, name) for flag, name in zip("stfr", ("source", "target", "forward", "reverse"))}
+        for flag, side in (("s", source), ("t", target)):
+            files[flag].write_text("".join(f"{' '.join(words)}\n" for words in side), encoding="utf-8")
+        command = [aligner(), *(part for flag, file in files.items() for part in (f"-{flag}", str(file)))]
+        done = subprocess.run(command, capture_output=True, text=True, errors="replace")
+        links = [list(read_lines(files[flag])) if files[flag].exists() else [] for flag in "fr"]
+    if any(len(lines) != len(source) for lines in links):  # its exit status does not tell
+        last = (done.stderr.strip().splitlines() or ["no message"])[-1]
+        raise InputError(f"{ALIGNER} did not align all sentences: {last[:200]}")
+    return [_intersection(forward, reverse) for forward, reverse in zip(*links)]
+
+
+def _intersection(forward: str, reverse: str) -> Dict[int, int]:
+    both = sorted(set(forward.split()) & set(reverse.split()))  # each written source-target
+    return {int(source): int(target) for source, target in (link.split("-") for link in both)}
+
+
+def aligner_version() -> str:
+    """Name and version of eflomal, for signatures."""
+    try:
+        return f"eflomal-{version('eflomal')}"
+    except PackageNotFoundError:
+        return "eflomal"

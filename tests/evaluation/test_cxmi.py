@@ -152,7 +152,7 @@ def long_test_set(documents, sentences, tokens):
 class RecordingDecoder(ForcedDecoder):
     """Returns target tokens as scores, and records the source of each request and the number of source tokens."""
 
-    def score(self, text, requests):
+    def score(self, text, requests, progress=None):
         self.sizes = [*getattr(self, "sizes", []), sum(map(len, text))]
         self.sources = [*getattr(self, "sources", []), *(text[request.line] for request in requests)]
         return [np.array(request.target, dtype=float) for request in requests]
@@ -244,6 +244,24 @@ def test_command(data_bin, files, tmp_path, capsys):
     )
     assert len(single) == 1 < len(whole)  # without context all documents are the same
     assert main([*command, "--split", "test"]) == 2 and "--split test" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_split_of_prepared_data_with_hyphens_in_languages(data_bin, files, tmp_path, capsys):
+    prepared = toy.as_prepared(data_bin, tmp_path / "prepared")
+    codes = {"src": "pt-BR", "tgt": "zh-CN"}
+    manifest = prepared / "manifest.json"
+    (prepared / "text").mkdir()
+    for path, (code, language) in zip(files, codes.items()):
+        manifest.write_text(manifest.read_text().replace(f'"{code}"', f'"{language}"'))
+        (prepared / "text" / f"test.{language}").write_bytes(path.read_bytes())
+        for file in (prepared / "data-bin").iterdir():
+            file.rename(file.with_name(file.name.replace(code, language)))
+    trained = toy.train(prepared / "data-bin", tmp_path, *CONDITIONAL, "--max-update", "1")
+    for data, options in ((prepared, []), (prepared / "data-bin", ["--split", "test"])):
+        assert main(["cxmi", "--path", str(trained), "--data", str(data), "--cpu", "--format", "json", *options]) == 0
+        about = json.loads(capsys.readouterr().out)["about"]
+        assert (about["source"], about["sentences"]) == (str(prepared / "text" / "test.pt-BR"), 11)
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,9 @@ import pytest
 
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.evaluation.metrics import METRICS, MetricOptions
-from docnmt_fairseq.evaluation.metrics.lexical_consistency import align, content_words
+from docnmt_fairseq.evaluation.metrics.lexical_consistency import content_words
 from docnmt_fairseq.evaluation.texts import References
+from docnmt_fairseq.evaluation.words import align
 from tests.support.eflomal import FakeEflomal
 
 SOURCE = [["the Bank, the bank opens", "a bank"], ["bank opens", "river river opens"]]

@@ -3,6 +3,7 @@
 import json
 import sys
 from dataclasses import dataclass, fields
+from pathlib import Path
 
 import pytest
 
@@ -29,16 +30,25 @@ REFERENCE, SOURCE = made(), worse(made(), 8, 1)
 SYSTEMS = {"base": worse(REFERENCE, 1, 0.4), "other": worse(REFERENCE, 2)}
 IN_REGISTER = {"base": addressed(SYSTEMS["base"], 3, 0.6), "other": addressed(SYSTEMS["other"], 4, 0.1)}
 GERMAN = Material(addressed(REFERENCE), SOURCE, IN_REGISTER, {"register_language": "de"})
+HE_AND_THEY = ("he", "they")
+PRONOUNS = {
+    "base": addressed(SYSTEMS["base"], 3, 0.6, HE_AND_THEY),
+    "other": addressed(SYSTEMS["other"], 4, 0.1, HE_AND_THEY),
+}
 DEFAULT = Material(REFERENCE, SOURCE, SYSTEMS, {})
 MATERIAL = {
     "comet": Material(REFERENCE, SOURCE, SYSTEMS, {"comet": "known"}),
     "lexical-consistency": Material(REFERENCE, with_own_words(REFERENCE), SYSTEMS, {}),
     "meteor": Material(REFERENCE, SOURCE, SYSTEMS, {"meteor": "meteor-1.5.jar"}),
     "pronoun-f1": Material(REFERENCE, SOURCE, SYSTEMS, {"pronouns": "ba,do,gi"}),
+    "pronouns": Material(addressed(REFERENCE, words=HE_AND_THEY), SOURCE, PRONOUNS, {"marks": "marks.tsv"}),
     "register": GERMAN,
     "register-consistency": GERMAN,
     "register-of-all": GERMAN,
     "terms": Material(REFERENCE, REFERENCE, SYSTEMS, {"terms": "terms.tsv"}),
+    "zero-pronouns": Material(
+        addressed(REFERENCE, words=HE_AND_THEY), SOURCE, PRONOUNS, {"zero_pronouns": "zero_pronouns.tsv"}
+    ),
 }
 
 
@@ -60,6 +70,12 @@ def make(name, documents=range(6), level="sentence"):
     for sentences in references[0]:
         lines.append(list(range(number, number + len(sentences))))
         number += len(sentences) + 1
+    if given.systems is PRONOUNS:  # marks of this selection of documents
+        first = [sentence.split()[0] for document in references[0] for sentence in document]
+        marked = list(zip((line - 1 for document in lines for line in document), first))
+        write(Path("marks.tsv"), [f"{line}\t{word}" for line, word in marked])
+        chinese = dict(zip(HE_AND_THEY, ("他", "他们")))
+        write(Path("zero_pronouns.tsv"), [f"{line}\t0\t{chinese[word]}\tS" for line, word in marked])
     test_set = References(("one", "two"), references, [given.source[i] for i in documents], lines).at_level(level)
     return METRICS[name](test_set, METRICS[name].Options(**given.options))
 

@@ -29,11 +29,11 @@ def worse(stream, seed, share=0.2):
     ]
 
 
-def addressed(stream, seed=0, wrong=0.0):
-    """Returns documents that use du and Sie alternately, except for about this share of sentences."""
+def addressed(stream, seed=0, wrong=0.0, words=("ob du", "ob Sie")):
+    """Returns documents whose sentences begin with one of two words in turn, except for about this share of them."""
     rng = random.Random(seed)
     return [
-        [f"ob {('du', 'Sie')[(i + (rng.random() < wrong)) % 2]} {sentence}" for sentence in sentences]
+        [f"{words[(i + (rng.random() < wrong)) % 2]} {sentence}" for sentence in sentences]
         for i, sentences in enumerate(stream)
     ]
 

@@ -8,6 +8,7 @@ from typing import Dict, List, Optional, Sequence
 import torch
 from fairseq import utils
 from fairseq.dataclass.configs import GenerationConfig
+from tqdm import tqdm
 
 from docnmt_fairseq.checkpoints import Ensemble
 from docnmt_fairseq.corpus.files import read_lines
@@ -134,9 +135,11 @@ def translate(
     on_gpu = next(ensemble.models[0].parameters()).is_cuda
     only_lines = not with_target_context(ensemble.models)
     translations: Dict[int, str] = {}
-    with torch.no_grad():
+    bar = tqdm(total=len(set(lines)), desc="contrast", unit=" sentences", disable=None)
+    with torch.no_grad(), bar as progress:
         for batch in batches_of(ensemble, texts.source, lines, max_tokens, only_lines=only_lines):
             sample = utils.move_to_cuda(batch.sample) if on_gpu else batch.sample
             for line, hypotheses in zip(batch.lines, task.inference_step(generator, ensemble.models, sample)):
                 translations[line] = codec.decode(dictionary.string(hypotheses[0]["tokens"].int().cpu()))
+            progress.update(len(set(lines).intersection(batch.lines)))
     return [translations[line] for line in lines]

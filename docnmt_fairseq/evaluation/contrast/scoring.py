@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Dict, List, Mapping, Sequence, Tuple, Union
 
 import numpy as np
+from tqdm import tqdm
 
 from docnmt_fairseq.boundaries import is_boundary, levels_ended, paragraph_symbol
 from docnmt_fairseq.checkpoints import Ensemble
@@ -65,7 +66,8 @@ def answer(
     texts.warn_of_unknown_tokens()
     requests = [[_requests(item, candidate, texts, decoder) for candidate in item.candidates] for item in items]
     flat = [request for of_item in requests for of_candidate in of_item for request in of_candidate]
-    scored = iter(decoder.score(texts.source, flat))
+    with tqdm(total=len(set(flat)), desc="contrast", unit=" sentences", disable=None) as progress:
+        scored = iter(decoder.score(texts.source, flat, progress.update))
     answers, of_right = [], []
     for item, of_item in zip(items, requests):
         scores = []

@@ -4,6 +4,7 @@ doc-COMET (Vernikos et al. 2022, "Embarrassingly easy document-level MT metrics"
 preceding sentences of its document, and scores the sentence alone.
 """
 
+import sys
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -64,7 +65,9 @@ class Comet(Metric):
         }
         texts = {key: with_context(*side, options.comet_context, separator) for key, side in sides.items()}
         samples = [dict(zip(texts, of_sentence)) for of_sentence in zip(*texts.values())]
-        found = self.model.predict(samples, batch_size=options.comet_batch_size, gpus=options.gpus, progress_bar=False)
+        found = self.model.predict(
+            samples, batch_size=options.comet_batch_size, gpus=options.gpus, progress_bar=sys.stderr.isatty()
+        )
         return [[float(score), 1.0] for score in found.scores]
 
     def score(self, sums: Sequence[float]) -> float:

@@ -1,31 +1,16 @@
-"""Lexical translation consistency ratio, LTCR (Lyu et al. 2021), with word alignments by eflomal.
+"""Lexical translation consistency ratio, LTCR (Lyu et al. 2021), with word alignments by eflomal."""
 
-eflomal (Östling and Tiedemann 2016) is a separate program under the GPL, version 3. It is called, not imported.
-"""
-
-import os
-import shutil
-import subprocess
-import sys
 from collections import Counter, defaultdict
-from importlib.metadata import PackageNotFoundError, version
 from itertools import chain, islice
 from math import comb
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Dict, Iterable, List, Sequence, Set, Tuple
 
-from docnmt_fairseq.corpus.files import read_lines
-from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.evaluation.metrics.base import METRICS, Metric, MetricOptions, Statistics
 from docnmt_fairseq.evaluation.texts import References, Stream, segments
-from docnmt_fairseq.evaluation.words import words_of
+from docnmt_fairseq.evaluation.words import Words, align, aligner, aligner_version, words_of
 
-PROGRAM = "eflomal-align"
 MIN_LETTERS = 4  # of a content word
 MIN_DOCUMENTS = 4  # for excluding frequent words
-
-Words = Sequence[str]  # of a sentence
 
 
 @METRICS.register("lexical-consistency")
@@ -75,11 +60,7 @@ class LexicalConsistency(Metric):
 
     def format_signature(self, details: Dict[str, object]) -> str:
         """Signature with the aligner."""
-        try:
-            name = f"eflomal-{version('eflomal')}"
-        except PackageNotFoundError:
-            name = "eflomal"
-        return super().format_signature({"aligner": name, **details})
+        return super().format_signature({"aligner": aligner_version(), **details})
 
 
 def content_words(documents: Sequence[Sequence[Words]]) -> Set[str]:
@@ -87,43 +68,3 @@ def content_words(documents: Sequence[Sequence[Words]]) -> Set[str]:
     frequency = Counter(word for document in documents for word in set(chain.from_iterable(document)))
     limit = len(documents) / 2 if len(documents) >= MIN_DOCUMENTS else len(documents)
     return {word for word, count in frequency.items() if count <= limit and len(word) >= MIN_LETTERS and word.isalpha()}
-
-
-def aligner() -> str:
-    """Path of eflomal's program.
-
-    Raises:
-        InputError: it is not installed.
-    """
-    folders = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
-    program = shutil.which(PROGRAM, path=folders)
-    if program is None:
-        raise InputError(
-            f"--metrics lexical-consistency: the program {PROGRAM} is not installed; pip install eflomal (GPL-3, needs "
-            "a C compiler)"
-        )
-    return program
-
-
-def align(source: Sequence[Words], target: Sequence[Words]) -> List[Dict[int, int]]:
-    """Target position by source position of each sentence pair, the intersection of both alignment directions.
-
-    eflomal's random seed cannot be set, so links vary slightly between calls. Sentences of 1,024 words or more have no
-    links.
-    """
-    with TemporaryDirectory() as folder:
-        files = {flag: Path(folder, name) for flag, name in zip("stfr", ("source", "target", "forward", "reverse"))}
-        for flag, side in (("s", source), ("t", target)):
-            files[flag].write_text("".join(f"{' '.join(words)}\n" for words in side), encoding="utf-8")
-        command = [aligner(), *(part for flag, file in files.items() for part in (f"-{flag}", str(file)))]
-        done = subprocess.run(command, capture_output=True, text=True, errors="replace")
-        links = [list(read_lines(files[flag])) if files[flag].exists() else [] for flag in "fr"]
-    if any(len(lines) != len(source) for lines in links):  # its exit status does not tell
-        last = (done.stderr.strip().splitlines() or ["no message"])[-1]
-        raise InputError(f"{PROGRAM} did not align all sentences: {last[:200]}")
-    return [_intersection(forward, reverse) for forward, reverse in zip(*links)]
-
-
-def _intersection(forward: str, reverse: str) -> Dict[int, int]:
-    both = sorted(set(forward.split()) & set(reverse.split()))  # each written source-target
-    return {int(source): int(target) for source, target in (link.split("-") for link in both)}

@@ -1,14 +1,127 @@
-"""Accuracy of English pronouns at marked sentences, such as those whose source leaves the pronoun out."""
+"""Pronouns of translations: F1 against the reference, and accuracy at marked sentences.
 
+The F1 is similar to AutoPRF (Hardmeier and Federico 2010) and APT (Miculicich Werlen and Popescu-Belis 2017) without
+word alignment: pronouns of the target language match anywhere in the sentence.
+"""
+
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, Dict, List, Optional, Sequence, Tuple
+from typing import ClassVar, Dict, FrozenSet, Iterable, List, Optional, Sequence, Tuple
 
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.evaluation.metrics.base import METRICS, Metric, MetricOptions, Statistics
 from docnmt_fairseq.evaluation.texts import References, Stream, read_labels, segments
-from docnmt_fairseq.evaluation.words import words_of
+from docnmt_fairseq.evaluation.words import WORD, may_begin_sentence, words_of
 from docnmt_fairseq.options import option
+
+GERMAN = ("er", "sie", "es", "ihn", "ihm", "ihr", "ihnen")
+SEINE = ("seine", "seinem", "seinen", "seiner", "seines")
+IHRE = ("ihre", "ihrem", "ihren", "ihrer", "ihres")
+RUSSIAN = ("он", "она", "оно", "они", "его", "её", "ее", "ему", "ей", "им", "их", "ими", "ею")
+AFTER_PREPOSITIONS = ("него", "неё", "нее", "нему", "ней", "ним", "них", "ними", "нею", "нём", "нем")
+
+# Third person by language, without forms that mostly are another word: articles (French le, la, les, Spanish la, lo,
+# los, las), and German sein, the verb.
+PRONOUNS: Dict[str, Tuple[str, ...]] = {
+    "de": (*GERMAN, *SEINE, *IHRE),
+    "en": ("he", "she", "it", "they", "him", "her", "them", "his", "hers", "its", "their", "theirs"),
+    "es": ("él", "ella", "ello", "ellos", "ellas", "le", "les", "su", "sus", "suyo", "suya", "suyos", "suyas"),
+    "fr": ("il", "elle", "ils", "elles", "lui", "leur", "leurs", "eux", "son", "sa", "ses"),
+    "ru": (*RUSSIAN, *AFTER_PREPOSITIONS),
+}
+# Second person if capitalised within a sentence: Sie, Ihnen, Ihr, Ihre.
+POLITE: Dict[str, FrozenSet[str]] = {"de": frozenset(("sie", "ihnen", "ihr", *IHRE))}
+LANGUAGES = ", ".join(PRONOUNS)
+
+
+@dataclass(frozen=True)
+class PronounF1Options(MetricOptions):
+    """Options of pronoun F1."""
+
+    pronouns: Optional[str] = option(
+        None, f"comma-separated words, or a language for its third person: {LANGUAGES}", metavar="WORDS"
+    )
+
+
+@METRICS.register("pronoun-f1")
+class PronounF1(Metric):
+    """F1 of a set of words against the first reference.
+
+    Case is ignored, except for the third person of German: capitalised Sie, Ihnen and Ihr count only where a sentence
+    may begin, since elsewhere they are the polite second person.
+    """
+
+    title = "pronoun F1"
+    help = "F1 of the pronouns of each sentence, with --pronouns"
+    Options = PronounF1Options
+    options: PronounF1Options
+    enabled_by = "pronouns"
+    scores_documents = False
+
+    def __init__(self, test_set: References, options: PronounF1Options):
+        super().__init__(test_set, options)
+        self.words = parse_words(options.pronouns)
+        self.polite: FrozenSet[str] = POLITE.get(options.pronouns or "", frozenset())
+        if not any(self._counts(sentence) for sentence in segments(test_set.streams[0])):
+            raise InputError(f"--pronouns {options.pronouns}: none of these words is in {test_set.files[0]}")
+
+    def segment_statistics(self, translation: str, references: Sequence[str]) -> List[float]:
+        """Numbers of matching pronouns, of those in the translation, and of those in the reference."""
+        found, wanted = self._counts(translation), self._counts(references[0])
+        return [float(counts.total()) for counts in (found & wanted, found, wanted)]
+
+    def score(self, sums: Sequence[float]) -> float:
+        """F1 in percent."""
+        return super().score([2 * sums[0], sums[1] + sums[2]])
+
+    def format_signature(self, details: Dict[str, object]) -> str:
+        """Signature with the treatment of case."""
+        return super().format_signature({"case": "mixed" if self.polite else "lc", **details})
+
+    def _counts(self, sentence: str) -> "Counter[str]":
+        found: Counter[str] = Counter()
+        for match in WORD.finditer(sentence):
+            word = match[0].lower()
+            capital = word in self.polite and match[0][0].isupper()
+            if word in self.words and not (capital and not may_begin_sentence(sentence, match.start())):
+                found[word] += 1
+        return found
+
+
+def parse_words(given: Optional[str]) -> FrozenSet[str]:
+    """Words of the option ``--pronouns``.
+
+    Raises:
+        InputError: no words.
+    """
+    if given in PRONOUNS:
+        return frozenset(PRONOUNS[given])
+    words = words_of(given or "")
+    if not words:
+        raise InputError(f"--metrics pronoun-f1: requires --pronouns WORD,WORD,... or a language: {LANGUAGES}")
+    return frozenset(words)
+
+
+class AccuracyByPronoun(Metric):
+    """Percentage of correct pronouns among those of a list, with the accuracy of each class of pronouns (``parts``)."""
+
+    scores_documents = False
+
+    def row(self, judged: Iterable[Tuple[str, bool]]) -> List[float]:
+        """Statistics of a sentence from class and correctness of its listed pronouns: correct, all, both by class."""
+        counts = [0.0] * (2 + 2 * len(self.parts))
+        for name, correct in judged:
+            place = 2 + 2 * self.parts.index(name)
+            for column in (0, place):
+                counts[column] += correct
+                counts[column + 1] += 1
+        return counts
+
+    def part_scores(self, sums: Sequence[float]) -> Dict[str, float]:
+        """Accuracy of each class in percent."""
+        return {name: self.score(sums[2 + 2 * place :]) for place, name in enumerate(self.parts)}
+
 
 FORMS = {
     "he": ("he", "him", "his", "himself"),
@@ -32,7 +145,7 @@ class PronounOptions(MetricOptions):
 
 
 @METRICS.register("pronouns")
-class Pronouns(Metric):
+class Pronouns(AccuracyByPronoun):
     """Percentage of marked sentences whose first third-person pronoun in English is the marked one, in any form.
 
     A translation without a third-person pronoun is wrong. Recall is reported for each pronoun.
@@ -43,7 +156,6 @@ class Pronouns(Metric):
     Options = PronounOptions
     options: PronounOptions
     enabled_by = "marks"
-    scores_documents = False
     parts: ClassVar[Tuple[str, ...]] = tuple(FORMS)
 
     def __init__(self, test_set: References, options: PronounOptions):
@@ -55,20 +167,11 @@ class Pronouns(Metric):
             raise InputError(f"{options.marks}: no marks")
 
     def statistics(self, translation: Stream) -> Statistics:
-        """0 or 1 for each sentence: correct and marked, then the same for each of ``FORMS``."""
-        return list(map(_row, segments(translation), self.marks))
-
-    def part_scores(self, sums: Sequence[float]) -> Dict[str, float]:
-        """Recall of each pronoun in percent."""
-        return {name: self.score(sums[2 + 2 * place :]) for place, name in enumerate(FORMS)}
-
-
-def _row(translation: str, mark: Optional[str]) -> List[float]:
-    correct = float(mark is not None and first_pronoun(translation) == mark)
-    row = [correct, float(mark is not None)]
-    for name in FORMS:
-        row += [correct, 1.0] if name == mark else [0.0, 0.0]
-    return row
+        """Correct and marked pronouns of each sentence, in total and by pronoun."""
+        return [
+            self.row([] if mark is None else [(mark, first_pronoun(text) == mark)])
+            for text, mark in zip(segments(translation), self.marks)
+        ]
 
 
 def first_pronoun(sentence: str) -> Optional[str]:

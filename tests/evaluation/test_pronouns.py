@@ -1,13 +1,19 @@
-"""F1 of pronouns, counted by hand."""
+"""F1 of pronouns and accuracy at marked sentences, counted by hand."""
+
+import os
+import random
+from pathlib import Path
 
 import pytest
 
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.evaluation.metrics import METRICS
-from docnmt_fairseq.evaluation.metrics.pronoun_f1 import PRONOUNS, PronounF1Options, parse_words
+from docnmt_fairseq.evaluation.metrics.pronouns import PRONOUNS, PronounF1Options, PronounOptions, parse_words
+from docnmt_fairseq.evaluation.texts import read_references
 from docnmt_fairseq.evaluation.words import words_of
-from tests.support.scored import reference_set
+from tests.support.scored import reference_set, write
 
+KYOTO = Path(os.environ.get("DOCNMT_SHARED_DATA", "../shared/data")) / "kyoto-ja-en"
 REFERENCE = [["Er sah sie, und sie sah ihn.", "Keiner da."], ["Es ist hier."]]
 
 
@@ -62,3 +68,36 @@ def test_bad_words(words):
 
 def test_word_that_is_also_a_language_code():
     assert parse_words("es,") == {"es"} and "ella" in parse_words("es")
+
+
+def test_accuracy_at_marked_sentences(tmp_path):
+    sentences = ["He left.", "A dog.", "His sister came.", "They saw it.", "She did."]
+    reference = write(tmp_path / "ref", [*sentences[:2], "", *sentences[2:], ""])
+    marks = write(tmp_path / "marks.tsv", ["0\the", "3\tshe", "4\tthey", "5\tshe"])
+    metric = METRICS["pronouns"](read_references([reference]), PronounOptions(str(marks)))
+    assert metric.marks == ["he", None, "she", "they", "she"]
+    # Correct in another form, not marked, another pronoun first, correct, without a pronoun.
+    translation = [["Peter took HIS hat; she ...", "It barks."], ["He saw her.", "Themselves, it said.", "Ann did."]]
+    rows = metric.statistics(translation)
+    assert [row[:2] for row in rows] == [[1, 1], [0, 0], [0, 1], [1, 1], [0, 1]]
+    assert metric.corpus_score(rows) == 50
+    sums = [sum(column) for column in zip(*rows)]
+    assert metric.part_scores(sums) == {"he": 100, "she": 0, "it": 0, "they": 100}
+
+
+@pytest.mark.parametrize("rows", [[], ["0\tI"], ["0\the\tx"], ["2\the"], ["-1\the"]])
+def test_bad_marks(tmp_path, rows):
+    references = read_references([write(tmp_path / "ref", ["He.", "She.", ""])])
+    with pytest.raises(InputError, match=r"marks\.tsv"):
+        METRICS["pronouns"](references, PronounOptions(str(write(tmp_path / "marks.tsv", rows))))
+
+
+@pytest.mark.skipif(not KYOTO.exists(), reason="no kyoto-ja-en in DOCNMT_SHARED_DATA")
+def test_marks_of_kyoto():
+    """The reference is correct at all marks; sentences in random order are correct by chance only."""
+    references = read_references([KYOTO / "test.en"])
+    metric = METRICS["pronouns"](references, PronounOptions(str(KYOTO / "test.pronouns.tsv")))
+    assert metric.corpus_score(metric.statistics(references.streams[0])) == 100
+    sentences = [sentence for document in references.streams[0] for sentence in document]
+    random.Random(1).shuffle(sentences)
+    assert 10 < metric.corpus_score(metric.statistics([sentences])) < 20
