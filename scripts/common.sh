@@ -35,7 +35,7 @@ set_up() {
         return
     fi
     python=$(find_python)
-    say "Setting up $venv with $("$python" --version): once, about 4 minutes on 2 cores"
+    say "Setting up $venv with $("$python" --version): once, a few minutes"
     [ -x "$venv/bin/python" ] || "$python" -m venv "$venv"
     export PATH=$venv/bin:$PATH
     local pip=(python -m pip --disable-pip-version-check) lock=$ROOT/requirements.lock
