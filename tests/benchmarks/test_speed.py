@@ -26,8 +26,6 @@ RUNS = {
     "conditional_attention": ["--t", "2", "--kernels", "torch"],
     "generation_speed": ["{bin}", "--every", "1", "--rounds", "1", *SIZES],
     "indexing": ["--lines", "2000"],
-    "precision_on_text": ["--data", "{work}", "--source", "{work}/test.src", "--reference", "{work}/test.tgt",
-                          "--parts", "1", "--models", "one={work}/model/checkpoint_last.pt", "--beam", "2"],
     "serving": ["--path", "{work}/model/checkpoint_last.pt", "--data", "{work}", "--text", "{work}/test.src",
                 "--requests", "3", "--clients", "1", "2", "--documents", "3", "--beam", "1"],
     "scaling": ["--lines", "2000", "4000", "--max-tokens", "700", "1400"],
