@@ -36,7 +36,10 @@ def version():
         ({"SYSTEM": "Linux"}, ["install {torch}+cpu", "install {torch}"]),
         ({"SYSTEM": "Linux", "HAS_GPU": "1", "HAS_CPU_BUILD": "1"}, ["install {torch}"]),
         ({"SYSTEM": "Darwin"}, ["install {torch}"]),
-        ({"SYSTEM": "Linux", "DOCNMT_TORCH_INDEX": "file:///wheels"}, ["install --index-url file:///wheels {torch}"]),
+        (
+            {"SYSTEM": "Linux", "DOCNMT_TORCH_INDEX": "file:///wheels"},
+            ["install --extra-index-url file:///wheels {torch}"],
+        ),
     ],
 )
 def test_the_pytorch_build_depends_on_the_machine(machine, asked):
