@@ -11,7 +11,7 @@ import sys
 from dataclasses import dataclass, field
 from typing import Any, Callable, Mapping, Optional, Tuple
 
-from docnmt_fairseq.fairseq_patches import checkpoints, commands, startup_log, training
+from docnmt_fairseq.fairseq_patches import checkpoints, commands, training
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ PATCHES: Tuple[Patch, ...] = (
     ),
     Patch(
         "Deprecation warnings of fairseq's own calls and repeated lines about batches bury the rest of the log.",
-        setup=startup_log.shorten,
+        setup=commands.shorten_startup_log,
     ),
 )
 

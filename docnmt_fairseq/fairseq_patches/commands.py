@@ -1,10 +1,12 @@
-"""fairseq's commands: start of processes, one-line errors, and the hub interface."""
+"""fairseq's commands: start of processes and of the log, one-line errors, and the hub interface."""
 
 import copy
 import functools
 import importlib.util
+import logging
 import os
 import sys
+import warnings
 from pathlib import Path
 from traceback import walk_tb
 from types import TracebackType
@@ -19,6 +21,16 @@ Hypotheses = List[List[Dict[str, Any]]]  # of each sentence, best first
 
 SLURM = ("SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST")  # environment of a job
 TORCHRUN = ("MASTER_ADDR", "MASTER_PORT", "RANK", "LOCAL_RANK", "WORLD_SIZE")  # environment of its processes
+WARNINGS = (  # of calls inside fairseq; a user can change nothing about them
+    r"hydra\.experimental\.\w+\(\) is no longer experimental",
+    r"\s*The version_base parameter is not specified",
+    r"\s*'\w+' is validated against ConfigStore schema",
+    r"\s*The strict flag in the compose API is deprecated",
+    r"In '\w+': Usage of deprecated keyword in package header",
+    r"'pin_memory' argument is set as true but no accelerator is found",
+    r"`torch\.cuda\.amp\.\w+\(args\.\.\.\)` is deprecated",
+)
+LOGGERS = ("fairseq.tasks.fairseq_task", "fairseq.data.data_utils")  # "can_reuse_epoch_itr = False", "loaded …"
 
 
 def join_torchrun(infer_init_method: Callable[..., None]) -> Callable[..., None]:
@@ -74,6 +86,15 @@ def train_bf16_on_this_device(call_main: Callable[..., None]) -> Callable[..., N
         call_main(cfg, main, **kwargs)
 
     return wrapper
+
+
+def shorten_startup_log() -> None:
+    """Hides deprecation warnings of fairseq's own calls, and its four lines per set of batches."""
+    for message in WARNINGS:
+        for category in (UserWarning, FutureWarning):
+            warnings.filterwarnings("ignore", message, category)
+    for name in LOGGERS:
+        logging.getLogger(name).setLevel(logging.WARNING)
 
 
 def print_one_line(excepthook: Callable[..., Any]) -> Callable[..., None]:

@@ -23,6 +23,7 @@ from docnmt_fairseq.data.extra_sources import ExtraSourceBatch, ExtraSourceInput
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.models.base import DocumentEncoder
 from docnmt_fairseq.models.options import token_embedding
+from docnmt_fairseq.multisource.base import ATTENTION_COMBINATIONS, AttentionCombination, CombinationConfig
 from docnmt_fairseq.multisource.packed import SourceStates
 from docnmt_fairseq.options import Choices, option
 
@@ -57,6 +58,27 @@ def extra_inputs(cfg: ExtraSourceOptions, task: FairseqTask) -> List[ExtraSource
     if widths and len(widths) != sum(spec.kind == "features" for spec in specs):
         raise InputError(f"--extra-feature-dims {widths}: needs one width per feature source")
     return task.extra_inputs(specs, widths) if specs else []
+
+
+def attention_combination(cfg: Any, name: str, evidence_dim: int, **sizes: Any) -> AttentionCombination:
+    """Attention of a decoder to all sources, by its options.
+
+    Args:
+        cfg: options of the model.
+        name: name of the combination.
+        evidence_dim: input width of the gate of a sentinel.
+        sizes: widths, and options of ``document_rnn``, see :class:`CombinationConfig`.
+    """
+    config = CombinationConfig(
+        **sizes,
+        combination_attention=cfg.combination_attention,
+        heads=cfg.decoder_attention_heads,
+        dropout=cfg.attention_dropout,
+        share_combination_projections=cfg.share_combination_projections,
+        attention_sentinel=cfg.attention_sentinel,
+        evidence_dim=evidence_dim if cfg.attention_sentinel else 0,
+    )
+    return ATTENTION_COMBINATIONS[name](config)
 
 
 class SourceEncoder(nn.Module):

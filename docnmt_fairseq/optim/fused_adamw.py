@@ -37,7 +37,7 @@ class FusedAdamW(FairseqOptimizer):
     ε is multiplied by 1/√(1 − β2^i) at step i, as v̂ is.
 
     Raises:
-        InputError: invalid ``--adam-betas``.
+        InputError: ``--adam-betas`` out of range.
     """
 
     def __init__(self, cfg: FusedAdamWConfig, params: Iterable[Tensor]):
@@ -136,10 +136,7 @@ def _chunks(parameters: Iterable[Tensor]) -> Iterator[List[Tensor]]:
 
 def _betas(given: Any) -> Tuple[float, float]:
     """Parses β1 and β2 from a sequence or a string such as ``(0.9, 0.98)``."""
-    try:
-        beta1, beta2 = map(float, given.strip("()[] ").split(",") if isinstance(given, str) else given)
-    except (ValueError, TypeError):
-        raise InputError(f"--adam-betas {given}: must be two numbers such as '(0.9, 0.98)'") from None
+    beta1, beta2 = map(float, given.strip("()[] ").split(",") if isinstance(given, str) else given)
     if not (0 <= beta1 < 1 and 0 <= beta2 < 1):
         raise InputError(f"--adam-betas {given}: both must be at least 0 and below 1")
     return beta1, beta2

@@ -15,9 +15,8 @@ from docnmt_fairseq.batch.sources import OfSentence, PaddedRows, SourceKey, Targ
 from docnmt_fairseq.layers.base import ModulesOf, projection
 from docnmt_fairseq.layers.capture import SourceShares, joined, observer
 from docnmt_fairseq.models.encoder_outputs import EncoderOut, EncoderOutputs
-from docnmt_fairseq.models.extra_sources import attended_names
+from docnmt_fairseq.models.extra_sources import attended_names, attention_combination
 from docnmt_fairseq.models.rnn.config import DocumentRNNOptions
-from docnmt_fairseq.multisource.base import ATTENTION_COMBINATIONS, CombinationConfig
 from docnmt_fairseq.multisource.packed import lookup, padded_sources
 from docnmt_fairseq.recurrent.attentive import attentive_cell, plain_cell
 from docnmt_fairseq.recurrent.cells import RECURRENT_CELLS, State, StepOrder, StepsOfTargets
@@ -86,22 +85,12 @@ class RecurrentDecoder(FairseqIncrementalDecoder):
         self.dropout = nn.Dropout(cfg.dropout)
         self.initial_from, self.with_evidence = str(cfg.initial_state), cfg.attention_sentinel
         input_dim, state_dim = cfg.decoder_embed_dim, cfg.decoder_hidden_size
-        self.attention = ATTENTION_COMBINATIONS[cfg.attention_combination](
-            CombinationConfig(
-                query_dim=state_dim,
-                source_dims=source_dims,
-                output_dim=cfg.context_vector_dim or source_dims[0],
-                combination_attention=cfg.combination_attention,
-                score_dim=cfg.attention_dim,
-                heads=cfg.decoder_attention_heads,
-                dropout=cfg.attention_dropout,
-                share_combination_projections=cfg.share_combination_projections,
-                attention_sentinel=cfg.attention_sentinel,
-                evidence_dim=input_dim + state_dim if cfg.attention_sentinel else 0,
-                chi_dim=cfg.chi_embed_dim,
-                concatenated_contexts=str(cfg.concatenated_contexts),
-            )
-        )
+        output_dim = cfg.context_vector_dim or source_dims[0]
+        self.attention = attention_combination(
+            cfg, cfg.attention_combination, input_dim + state_dim,
+            query_dim=state_dim, source_dims=source_dims, output_dim=output_dim, score_dim=cfg.attention_dim,
+            chi_dim=cfg.chi_embed_dim, concatenated_contexts=str(cfg.concatenated_contexts),
+        )  # fmt: skip
         context_dim = self.attention.output_dim
         place = (str(cfg.attend_with), str(cfg.attention_query))
         self.attending = attentive_cell(cfg.decoder_cell, input_dim, context_dim, state_dim, *place)

@@ -8,9 +8,8 @@ from docnmt_fairseq.batch.layout import PlanKey
 from docnmt_fairseq.batch.sources import OfSentence, SourceKey
 from docnmt_fairseq.layers.capture import SourceShares, observer
 from docnmt_fairseq.models.encoder_outputs import EncoderOutputs
-from docnmt_fairseq.models.extra_sources import attended_names
+from docnmt_fairseq.models.extra_sources import attended_names, attention_combination
 from docnmt_fairseq.models.transformer.config import DocumentTransformerOptions, combination_name
-from docnmt_fairseq.multisource.base import ATTENTION_COMBINATIONS, CombinationConfig
 from docnmt_fairseq.multisource.packed import TargetsToAllSources, padded_sources
 
 
@@ -30,20 +29,11 @@ class CombinedAttention(nn.Module):
         self.key = TargetsToAllSources((OfSentence(), *extra_rows))
         self.names = attended_names(cfg, cfg.attention_sentinel)
         self.with_evidence = cfg.attention_sentinel
-        self.combination = ATTENTION_COMBINATIONS[str(combination_name(cfg))](
-            CombinationConfig(
-                query_dim=cfg.decoder_embed_dim,
-                source_dims=(cfg.encoder_embed_dim,) * len(attended_names(cfg)),
-                output_dim=cfg.decoder_embed_dim,
-                combination_attention=cfg.combination_attention,
-                score_dim=cfg.decoder_embed_dim,
-                heads=cfg.decoder_attention_heads,
-                dropout=cfg.attention_dropout,
-                share_combination_projections=cfg.share_combination_projections,
-                attention_sentinel=cfg.attention_sentinel,
-                evidence_dim=cfg.decoder_embed_dim if cfg.attention_sentinel else 0,
-            )
-        )
+        source_dims, width = (cfg.encoder_embed_dim,) * len(attended_names(cfg)), cfg.decoder_embed_dim
+        self.combination = attention_combination(
+            cfg, str(combination_name(cfg)), width,
+            query_dim=width, source_dims=source_dims, output_dim=width, score_dim=width,
+        )  # fmt: skip
 
     def plans(self) -> Iterator[PlanKey[Any]]:
         """Plans that :meth:`attend_packed` uses."""

@@ -10,7 +10,6 @@ from fairseq.data import Dictionary
 from fairseq.incremental_decoding_utils import FairseqIncrementalState
 from fairseq.models.transformer import TransformerConfig, TransformerDecoderBase
 from fairseq.modules import LayerNorm
-from fairseq.modules.fairseq_dropout import FairseqDropout
 from torch import Tensor, nn
 
 from docnmt_fairseq.batch.layout import (
@@ -38,6 +37,7 @@ from docnmt_fairseq.models.transformer.combined_attention import CombinedAttenti
 from docnmt_fairseq.models.transformer.config import (
     NONE,
     DocumentTransformerOptions,
+    ResidualLayer,
     combination_name,
     decoder_context_layers,
     feed_forward,
@@ -219,7 +219,7 @@ def context_layer_config(cfg: DocumentTransformerOptions) -> LayerConfig:
     )
 
 
-class DocumentDecoderLayer(nn.Module):
+class DocumentDecoderLayer(ResidualLayer):
     """Self-attention, attention to the sources, feed-forward, and optionally context from the source document.
 
     Args:
@@ -234,10 +234,8 @@ class DocumentDecoderLayer(nn.Module):
         extra_rows: Sequence[SourceKey],
         context: Optional[DecoderContextMechanism],
     ):
-        super().__init__()
+        super().__init__(cfg, "decoder")
         width, heads, dropout = cfg.decoder_embed_dim, cfg.decoder_attention_heads, cfg.attention_dropout
-        self.normalize_before = cfg.decoder_normalize_before
-        self.dropout_module = FairseqDropout(cfg.dropout, module_name=type(self).__name__)
         self.self_attn = TargetSelfAttention(width, heads, dropout)
         self.self_attn_layer_norm = LayerNorm(width)
         self.encoder_attn: SourceAttention
@@ -269,15 +267,6 @@ class DocumentDecoderLayer(nn.Module):
             # Pre-norm in post-norm models, too, so that the sub-layer can start as the identity.
             x = x + self.dropout_module(targets.context(self.context, self.context_layer_norm(x)))
         return x, shares
-
-    def enter(self, x: Tensor, norm: nn.Module) -> Tensor:
-        """Input of a sub-layer: x, normalised in pre-norm models."""
-        return norm(x) if self.normalize_before else x
-
-    def leave(self, x: Tensor, y: Tensor, norm: nn.Module) -> Tensor:
-        """Residual x + dropout(y) of a sub-layer's output y, normalised in post-norm models."""
-        x = x + self.dropout_module(y)
-        return x if self.normalize_before else norm(x)
 
 
 class TargetSinusoids(nn.Module):

@@ -8,7 +8,6 @@ import torch
 from fairseq.data import Dictionary
 from fairseq.models.transformer import TransformerConfig, TransformerEncoderBase
 from fairseq.modules import LayerNorm
-from fairseq.modules.fairseq_dropout import FairseqDropout
 from torch import Tensor, nn
 
 from docnmt_fairseq.batch.layout import DocumentLayout, PlanKey, WithinSentences
@@ -23,6 +22,7 @@ from docnmt_fairseq.models.encoder_outputs import ENCODER_OUTPUTS, EncoderOut, E
 from docnmt_fairseq.models.extra_sources import ExtraSources, SourceEncoder
 from docnmt_fairseq.models.transformer.config import (
     DocumentTransformerOptions,
+    ResidualLayer,
     context_layers,
     context_placement,
     feed_forward,
@@ -56,7 +56,7 @@ def added_positions(cfg: DocumentTransformerOptions) -> Dict[str, PositionTable]
     }
 
 
-class DocumentEncoderLayer(nn.Module):
+class DocumentEncoderLayer(ResidualLayer):
     """Self-attention within sentences and feed-forward, with an optional context mechanism.
 
     Args:
@@ -65,11 +65,9 @@ class DocumentEncoderLayer(nn.Module):
     """
 
     def __init__(self, cfg: DocumentTransformerOptions, context: Optional[ContextMechanism] = None):
-        super().__init__()
+        super().__init__(cfg, "encoder")
         layer = layer_config(cfg, "encoder")
-        self.normalize_before = cfg.encoder_normalize_before
         self.placement = None if context is None else context_placement(cfg)
-        self.dropout_module = FairseqDropout(cfg.dropout, module_name=type(self).__name__)
         self.self_attn: nn.Module = SentenceSelfAttention(layer.embed_dim, layer.heads, layer.dropout)
         self.self_attn_layer_norm = LayerNorm(layer.embed_dim)
         self.feed_forward = feed_forward(cfg, "encoder")
@@ -108,15 +106,6 @@ class DocumentEncoderLayer(nn.Module):
                 queries = self.context_layer_norm(queries)
             y = self.gate(y, queries, layout, embeddings)
         return y
-
-    def enter(self, x: Tensor, norm: nn.Module) -> Tensor:
-        """Input of a sub-layer: x, normalised in pre-norm models."""
-        return norm(x) if self.normalize_before else x
-
-    def leave(self, x: Tensor, y: Tensor, norm: nn.Module) -> Tensor:
-        """Residual x + dropout(y) of a sub-layer's output y, normalised in post-norm models."""
-        x = x + self.dropout_module(y)
-        return x if self.normalize_before else norm(x)
 
     def attention(self, x: Tensor, layout: DocumentLayout, embeddings: Tensor) -> Tensor:
         """Self-attention, with context in the placements ``heads`` and ``gated-attention``."""
