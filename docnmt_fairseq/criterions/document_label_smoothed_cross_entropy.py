@@ -18,7 +18,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from docnmt_fairseq.ca_layers.decomposition import ReportsChi
-from docnmt_fairseq.criterions.teacher_forcing import forced_bleu_sums, log_sums, parse_ranks, top_k_sums
+from docnmt_fairseq.criterions.teacher_forcing import forced_bleu_sums, log_sums, top_k_sums
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.layers.capture import Capture, ContextFreeIndicator, capture
 from docnmt_fairseq.layers.precision import chunk_elements, computing_type
@@ -78,7 +78,7 @@ class DocumentLabelSmoothedCrossEntropy(LabelSmoothedCrossEntropyCriterion):
     ):
         super().__init__(task, sentence_avg, label_smoothing, ignore_prefix_size, report_accuracy)
         self.report_cxmi = report_cxmi
-        self.ranks = parse_ranks(report_top_k)
+        self.ranks = sorted({int(rank) for rank in filter(None, report_top_k.split(","))})
         self.dictionary = task.target_dictionary if report_forced_bleu else None
 
     def forward(

@@ -8,22 +8,8 @@ from fairseq.logging import metrics
 from sacrebleu.metrics.bleu import BLEU
 from torch import Tensor
 
-from docnmt_fairseq.errors import InputError
-
 HITS, TOKENS, BLEU_SUMS = "_hits", "_topk_tokens", "_forced_"
 ORDERS = 4  # n-gram orders of BLEU
-
-
-def parse_ranks(text: str) -> List[int]:
-    """Parses a list of ranks such as ``5,10,100``; returns them in ascending order.
-
-    Raises:
-        InputError: a rank is not a positive number.
-    """
-    parts = [part.strip() for part in text.split(",") if part.strip()]
-    if not all(part.isdecimal() and int(part) > 0 for part in parts):
-        raise InputError(f"--report-top-k {text}: must be positive numbers separated by commas, such as 5,10,100")
-    return sorted({int(part) for part in parts})
 
 
 def top_k_sums(logits: Tensor, target: Tensor, ranks: Sequence[int]) -> Dict[str, Tensor]:

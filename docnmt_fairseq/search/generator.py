@@ -37,6 +37,7 @@ class EngineGenerator(SequenceGenerator):
         self.uses_engine = (
             type(self.search) is BeamSearch
             and not self.match_source_len
+            and self.max_len_b > 0
             and all(part is None for part in blocked)
             and self.model.has_incremental_states()
         )

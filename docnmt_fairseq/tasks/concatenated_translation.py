@@ -83,8 +83,6 @@ class ConcatenatedTranslationTask(DocumentsTask):
                 f"--concatenate-source {source} --concatenate-target {target}: must be at least 1, and no more target "
                 "than source sentences"
             )
-        if self.break_symbol.split() != [self.break_symbol]:
-            raise InputError(f"--break-symbol {self.break_symbol!r}: must be one symbol without spaces")
         for dictionary in (self.src_dict, self.tgt_dict):
             dictionary.add_symbol(self.break_symbol)
         return super().build_model(cfg, from_checkpoint)

@@ -5,8 +5,6 @@ import sacrebleu
 from fairseq.logging import metrics
 
 from docnmt_fairseq.criterions.document_label_smoothed_cross_entropy import DocumentLabelSmoothedCrossEntropy
-from docnmt_fairseq.criterions.teacher_forcing import parse_ranks
-from docnmt_fairseq.errors import InputError
 from tests.support import toy
 from tests.support.decoding import stir
 
@@ -60,10 +58,3 @@ def test_training_logs_accuracy_only(data_bin):
     _, _, log = criterion(model.train(), sample)
     assert {"top2_accuracy", "top10_accuracy"} <= averages([log]).keys()
     assert "forced_bleu" not in averages([log])
-
-
-def test_ranks_are_parsed():
-    assert parse_ranks("") == [] and parse_ranks("10, 5,10") == [5, 10]
-    for text in ("0", "5,x", "-1"):
-        with pytest.raises(InputError, match=f"--report-top-k {text}"):
-            parse_ranks(text)

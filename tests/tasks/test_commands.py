@@ -88,8 +88,6 @@ def test_interactive_skips_long_lines(data_bin, checkpoint, tmp_path):
     ("options", "message"),
     [
         ("--constraints", "--constraints"),
-        ("--print-step", "--print-step: only for models"),
-        ("--retain-iter-history", "--retain-iter-history: only for models"),
         ("--gen-subset tset", "has no split 'tset'; its splits: test, train, valid"),
         ("--max-source-positions 1 --skip-invalid-size-inputs-valid-test", "every sentence is too long"),
     ],
