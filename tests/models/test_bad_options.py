@@ -13,11 +13,8 @@ LORA = ["--lora-rank", "2"]
 TRANSFORMER = [
     (["--context-attention", "condtional"], "--context-attention condtional: must be one of none, ca-att"),
     ([*SENTENCES, "--context-placement", "replace"], "--context-placement replace"),
-    ([*MEMORY, "--context-placement", "block"], "must be gated-feed-forward with --context-attention memory"),
     ([*SENTENCES, "--context-layers", "5"], "--context-layers [5]"),
     ([*SENTENCES, "--context-heads", "3"], "--context-heads 3"),
-    (["--encoder-attention-heads", "3"], "--encoder-attention-heads 3"),
-    (["--context-attention", "conditional", "--context-top-t-start", "2"], "--context-top-t-start 2"),
     ([*MEMORY, "--context-sentences", "-1"], "--context-sentences -1"),
     (["--decoder-context-attention", "ca-att", "--decoder-context-layers", "1,2"], "--decoder-context-layers [1, 2]"),
     (["--target-context-attention", "memory"], "--target-context-attention memory: must be one of none, han"),
@@ -29,13 +26,10 @@ TRANSFORMER = [
 ]
 RNN = [
     (["--attention-query", "cell"], "--attention-query cell"),
-    (["--attention-combination", "parallel", "--attention-sentinel"], "--attention-sentinel"),
     (["--share-decoder-input-output-embed", "--decoder-out-embed-dim", "4"], "--decoder-out-embed-dim 4"),
-    (["--share-all-embeddings"], "--share-all-embeddings"),
     (["--deep-output", "state"], "--decoder-out-embed-dim 7"),
     (["--chi-embed-dim", "3"], "--chi-embed-dim"),
     (["--chi-embed-dim", "3", "--combination-attention", "ca-att", "--extra-sources", "previous"], "--chi-embed-dim"),
-    (["--decoder-cell", "ca-rnn", "--em-steps", "2"], "--em-steps 2"),
 ]
 
 

@@ -93,21 +93,6 @@ def test_frozen_model_trains_context(data_bin):
     assert not {"fc1", "embed_tokens", "word", "encoder_attn_layer_norm"} & trained
 
 
-@pytest.mark.parametrize(
-    ("added", "trained"),
-    [
-        (["--sentence-positions", "learned"], {"encoder.embed_positions.sentence.weight"}),
-        (
-            ["--token-embedding", "ca-em", "--share-all-embeddings"],
-            {f"encoder.embed_tokens.{name}" for name in ("theta", "v_0", "for_chi.weight")},
-        ),
-    ],
-)
-def test_frozen_model_trains_other_added_parameters(data_bin, added, trained):
-    _, _, model = toy.build(data_bin, *added, "--freeze-sentence-model")
-    assert {name for name, parameter in model.named_parameters() if parameter.requires_grad} == trained
-
-
 def test_checkpoint_without_a_newer_option(data_bin):
     cfg, task, model = toy.build(data_bin, "--context-attention", "tree")
     known = OmegaConf.to_container(cfg.model) if OmegaConf.is_config(cfg.model) else vars(cfg.model)

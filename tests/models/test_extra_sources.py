@@ -3,11 +3,9 @@
 import numpy as np
 import pytest
 import torch
-from fairseq.nan_detector import NanDetector
 
 from docnmt_fairseq.batch.context_sentences import ContextSentences
 from docnmt_fairseq.batch.layout import DocumentLayout
-from docnmt_fairseq.data.extra_sources import ExtraSourceBatch
 from docnmt_fairseq.errors import InputError
 from tests.support import toy
 from tests.support.extra_sources import with_extra_sources
@@ -117,21 +115,6 @@ def test_hidden_context(extra_bin, encoder):
             assert not parameter.grad.any()
 
 
-def test_large_parameters_without_sources(extra_bin):
-    """In half precision the sum of a table of embeddings may be infinite."""
-    dtype = torch.float16
-    _, model = built(extra_bin, "--share-extra-embeddings", sources="previous,features:image")
-    model.to(dtype)
-    for parameter in model.encoder.extra_sources.parameters():
-        parameter.data.fill_(torch.finfo(dtype).max)
-    tokens, layout = torch.tensor([[4, 2], [5, 2]]), DocumentLayout.of_single_sentences(np.array([2, 2]))
-    empty = ExtraSourceBatch(torch.zeros(0, 3), np.zeros(2, dtype=np.int64))
-    for source in model.encoder.encode(tokens, layout, [None, empty]).by_source[1:]:
-        assert torch.equal(source.states, torch.zeros(1, 8, dtype=dtype))
-        source.states.sum().backward()
-    assert not any(parameter.grad.any() for parameter in model.encoder.extra_sources.parameters())
-
-
 def test_batch_without_extra_data(extra_bin):
     task, model = built(extra_bin)
     batch = toy.batch_of(task)
@@ -167,14 +150,3 @@ def test_sentence_level_checkpoint(extra_bin):
         else:
             assert name.startswith(("encoder.extra_sources.", "encoder.embed_positions.sentence."))
             torch.testing.assert_close(value, before[name])
-
-
-def test_nan_detector_of_fairseq(extra_bin, caplog):
-    """Its hooks on every module expect tensors."""
-    options = ["--extra-sources", "previous,text:mt,features:image"]
-    _, task, model = toy.build(extra_bin, *options)
-    batch = toy.batch_of(task)
-    torch.nn.init.constant_(model.encoder.extra_sources.encoders["2"].projection.bias, torch.nan)
-    with NanDetector(model.train()):
-        model(**batch["net_input"])[0].sum().backward()
-    assert "NaN detected in output of encoder.extra_sources.encoders.2.projection" in caplog.text

@@ -4,7 +4,6 @@ import pytest
 import torch
 from fairseq.optim.adam import Adam
 
-from docnmt_fairseq.optim import fused_adamw
 from docnmt_fairseq.optim.fused_adamw import MixedAdamW
 from tests.support import toy
 
@@ -39,13 +38,6 @@ def test_updates_equal_fairseq(dtype):
         precision = {"atol": 1e-6, "rtol": 1e-5} if dtype == torch.float32 else {"atol": 1e-3, "rtol": 2**-8}
         torch.testing.assert_close(one, other, **precision)
         assert not torch.allclose(one, start, **precision)
-
-
-def test_half_types_are_updated_in_chunks(monkeypatch):
-    at_once = steps(MixedAdamW(whole := weights(torch.bfloat16), **SETTING), whole, 5)
-    monkeypatch.setattr(fused_adamw, "CHUNK", 4)
-    in_parts = steps(MixedAdamW(parts := weights(torch.bfloat16), **SETTING), parts, 5)
-    assert all(torch.equal(one, other) for one, other in zip(at_once, in_parts))
 
 
 @pytest.mark.parametrize("precision", [[], ["--memory-efficient-bf16"]], ids=str)

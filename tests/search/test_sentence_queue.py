@@ -35,11 +35,6 @@ def test_batches_are_encoded_on_demand():
     assert [numbers(queue, 9) for _ in range(3)] == [[10], [20], []]
 
 
-def test_no_batch_at_present_is_not_the_end():
-    queue = SentenceQueue(iter([None, batch(0, 1), None, batch(10, 1)]), Decoder(encoded=[]))
-    assert [numbers(queue, 1) for _ in range(4)] == [[], [0], [], [10]]
-
-
 @pytest.mark.parametrize("live", [False, True])
 def test_live_batches_alternate(live):
     decoder, come = Decoder(encoded=[]), [batch(0, *[5] * 6)]

@@ -79,11 +79,6 @@ def test_interactive_accepts_any_lines(data_bin, checkpoint, tmp_path, lines, id
     assert sorted(typed(data_bin, checkpoint, tmp_path, lines, "--buffer-size", "10")) == ids
 
 
-def test_interactive_skips_long_lines(data_bin, checkpoint, tmp_path):
-    options = ["--max-source-positions", "3", "--skip-invalid-size-inputs-valid-test"]
-    assert sorted(typed(data_bin, checkpoint, tmp_path, ["a b", "a b c d e", "c"], *options)) == [0, 2]
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [

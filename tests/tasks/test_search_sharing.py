@@ -67,17 +67,3 @@ def test_keys_are_projected_once_per_sentence(data_bin, beam):
     model.decoder.layers[0].encoder_attn.k_proj.register_forward_pre_hook(lambda _, x: sizes.append(x[0].shape[:2]))
     task.inference_step(generator, [model], sample)
     assert sizes == [tuple(sample["net_input"]["src_tokens"].shape)]
-
-
-def test_alternating_beam_sizes(data_bin):
-    _, task, model = toy.build(data_bin)
-    sample = toy.batch_of(task)
-
-    def tokens(beam):
-        generator = task.build_generator(
-            [model], GenerationConfig(beam=beam, max_len_b=6), seq_gen_cls=SequenceGenerator
-        )
-        return [best[0]["tokens"].tolist() for best in task.inference_step(generator, [model], sample)]
-
-    first = [tokens(1), tokens(3)]
-    assert [tokens(1), tokens(3)] == first
