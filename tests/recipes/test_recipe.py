@@ -40,11 +40,8 @@ def recipe(path, output, *options):
     [
         (["--models", "sentence nonsense"], "--models nonsense"),
         (["--seeds", "1 x"], "--seeds"),
-        (["--seeds", " "], "--seeds"),
-        (["--processes", "0"], "--processes 0"),
         (["--processes", "7"], "--processes 7: batch_tokens 4,096"),
         (["--updates", "0"], "--updates 0"),
-        (["--train-options", "'"], "--train-options"),
         (["--size", "nope"], "--size nope: no such size of document_transformer; known: tiny, small, iwslt, base, big"),
         (["--size", "big", "--models", "rnnsearch"], "--size big"),
         (["--raw", "nowhere"], "--raw nowhere"),
