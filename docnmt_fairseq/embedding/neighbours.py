@@ -75,7 +75,7 @@ def fill(
     Returns:
         number of tokens that have a vector.
     """
-    words_of, known = embedding.words.of_tokens(symbols), 0
+    words_of, known = embedding.vocabulary.of_tokens(symbols), 0
     for start, end in pairwise(index.documents):
         items = index.items[start:end]
         sentences = [lines[int(item)].numpy() for item in items]

@@ -1,7 +1,7 @@
 """Curves of published figures as PNG."""
 
 from pathlib import Path
-from typing import Mapping, Sequence, Tuple
+from typing import Any, Mapping, Sequence, Tuple
 
 from docnmt_fairseq.evaluation.plots import COLOURS, MARKERS
 
@@ -15,7 +15,7 @@ def draw_curves(path: Path, curves: Mapping[str, Curve], x: str, y: str) -> Path
     figure = Figure(figsize=(7.0, 4.2), dpi=150, layout="constrained")
     panel = figure.subplots()
     for number, points in enumerate(curves.values()):
-        style = {"color": COLOURS[number % len(COLOURS)], "marker": MARKERS[number % len(MARKERS)]}
+        style: Any = {"color": COLOURS[number % len(COLOURS)], "marker": MARKERS[number % len(MARKERS)]}
         panel.plot(*zip(*points), markersize=3, markevery=0.1, linewidth=1.4, **style)
     panel.set(xlabel=x, ylabel=y)
     panel.grid(alpha=0.25)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import date
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Any, Dict, List, Mapping, Optional
+from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.evaluation.metrics.meteor import Meteor, MeteorOptions
@@ -46,7 +46,7 @@ class ScoresOfModels(Figures):
     ``UNEDITED`` is the machine translation of a post-editing task.
     """
 
-    settings = ("recipe", "model", "options", "number", "score")
+    settings: Tuple[str, ...] = ("recipe", "model", "options", "number", "score")
     uses = ("--size", "--updates", "--train-options")
     last_step = STEPS[-1]  # of the recipes
 
