@@ -10,6 +10,8 @@ GLOBAL = re.compile(r"\bGLOBAL (\S+)")  # refused function or class in that mess
 class InputError(ValueError):
     """Wrong input or option, with the file and line or the option, and the remedy.
 
+    Every function that reads files, writes files or checks options may raise it.
+
     Attributes:
         place: file, line and message, if the error concerns one line of a file.
     """

@@ -17,10 +17,7 @@ from docnmt_fairseq.files import (
     file_lock,
     fingerprint,
     folder_lock,
-    read_json,
-    sha256,
     write_bytes,
-    write_json,
 )
 
 
@@ -58,21 +55,6 @@ def test_write_errors_name_the_file(tmp_path, writing):
     assert names(tmp_path) == ["file"]
 
 
-def test_folder_replaces_existing_folder_and_leftovers(tmp_path):
-    for folder in ("folder", "folder.partial"):
-        write_bytes(tmp_path / folder / "old", b"x")
-    with atomic_folder(tmp_path / "folder") as folder:
-        (folder / "new").write_text("x")
-    assert names(tmp_path) == ["folder", "new"]
-
-
-def test_links_are_followed(tmp_path):
-    (tmp_path / "disk").mkdir()
-    (tmp_path / "file").symlink_to(tmp_path / "disk" / "file")
-    write_bytes(tmp_path / "file", b"x")
-    assert (tmp_path / "file").is_symlink() and (tmp_path / "disk" / "file").read_text() == "x"
-
-
 def test_pipes_are_written_directly(tmp_path):
     pipe, read = tmp_path / "pipe", []
     os.mkfifo(pipe)
@@ -83,13 +65,6 @@ def test_pipes_are_written_directly(tmp_path):
     assert read == ["x"] and pipe.is_fifo()
 
 
-def test_json_of_missing_and_damaged_files_is_none(tmp_path):
-    write_json(tmp_path / "file", {"b": [1], "a": "ä\udce4"})
-    assert read_json(tmp_path / "file") == {"a": "ä\udce4", "b": [1]}
-    write_bytes(tmp_path / "damaged", b'{"a')
-    assert read_json(tmp_path / "damaged") is read_json(tmp_path / "missing") is None
-
-
 def test_fingerprint_depends_on_settings_and_files(tmp_path):
     path = tmp_path / "file"
     write_bytes(path, b"one")
@@ -97,13 +72,6 @@ def test_fingerprint_depends_on_settings_and_files(tmp_path):
     assert fingerprint({"b": 2, "a": 1}, [path]) == first != fingerprint({"a": 1, "b": 3}, [path])
     write_bytes(path, b"other")
     assert fingerprint({"a": 1, "b": 2}, [path]) != first
-
-
-def test_sha256_of_folders_depends_on_names_and_content(tmp_path):
-    for folder, name, content in (("a", "x", b"1"), ("b", "x", b"1"), ("c", "y", b"1"), ("d", "x", b"2")):
-        write_bytes(tmp_path / folder / name, content)
-    hashes = [sha256(tmp_path / folder) for folder in "abcd"]
-    assert hashes[0] == hashes[1] and len(set(hashes)) == 3
 
 
 @pytest.mark.parametrize("locked", [file_lock, folder_lock])

@@ -8,13 +8,7 @@ from dataclasses import dataclass
 import pytest
 
 from docnmt_fairseq.context.base import CONTEXT_MECHANISMS, ContextMechanism, NoOptions
-from docnmt_fairseq.context.selected.attention import HierarchicalAttention
 from docnmt_fairseq.options import option, problems_of
-
-
-def test_a_name_is_registered_once():
-    with pytest.raises(ValueError, match="'han'"):
-        CONTEXT_MECHANISMS.register("han")(HierarchicalAttention)
 
 
 @pytest.mark.parametrize("places", [(), ("replase",), ("block", "under")])

@@ -241,11 +241,7 @@ class PrepareConfig:
         return readers.Reading(self.source_lang, self.target_lang, self.on_empty == "drop", self.reader_options)
 
     def splits(self) -> List[Split]:
-        """Returns the splits with their files, train first.
-
-        Raises:
-            InputError: unknown format, wrong number of files, missing file.
-        """
+        """Returns the splits with their files, train first."""
         named = [("train", self.train_format, self.train)] if self.train else []
         named += [(f"valid{i or ''}", self.valid_format, files) for i, files in enumerate(self.valid)]
         named += [(f"test{i or ''}", self.test_format, files) for i, files in enumerate(self.test)]
@@ -346,11 +342,7 @@ def _name_and_models(extra: str) -> Tuple[str, str]:
 
 
 def config_of(values: Mapping[str, Any]) -> PrepareConfig:
-    """Returns the configuration of options of ``docnmt prepare`` by name, including options of formats.
-
-    Raises:
-        InputError: an unknown option.
-    """
+    """Returns the configuration of options of ``docnmt prepare`` by name, including options of formats."""
     own, of_readers = {known.name for known in fields(PrepareConfig)} - {"reader_options"}, readers.all_options()
     unknown = [name for name in values if name not in own and name not in of_readers]
     if unknown:
@@ -362,11 +354,7 @@ def config_of(values: Mapping[str, Any]) -> PrepareConfig:
 
 
 def with_reused_options(config: PrepareConfig) -> PrepareConfig:
-    """Returns the configuration with the model options of the output given by ``reuse``, if any.
-
-    Raises:
-        InputError: the folder is not a complete output, or has other languages.
-    """
+    """Returns the configuration with the model options of the output given by ``reuse``, if any."""
     if config.reuse is None:
         return config
     options = manifest_options(config.reuse, "--reuse")

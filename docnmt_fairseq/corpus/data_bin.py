@@ -96,9 +96,6 @@ class SentencePieceNumbering:
             lines: sentences and boundaries.
             path: file of the lines, for error messages.
             first: line number of the first line.
-
-        Raises:
-            InputError: a sentence became empty or a boundary; names file and line.
         """
         encoded = iter(self._encode([line for line in lines if line not in self._marks]))
         numbers = [self._marks[line] if line in self._marks else next(encoded) for line in lines]

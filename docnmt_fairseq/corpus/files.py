@@ -45,9 +45,6 @@ def read_lines(path: PathLike, strip: Optional[str] = None) -> Iterator[str]:
     Args:
         path: file to read.
         strip: characters removed around each line; None for all white space.
-
-    Raises:
-        InputError: the file cannot be read, or a line is not UTF-8; names the line.
     """
     with open_binary(path) as stream:
         yield from lines_of(stream, path, strip)
@@ -75,11 +72,7 @@ def lines_of(stream: BinaryIO, name: PathLike, strip: Optional[str] = None) -> I
 
 
 def _raw_lines(stream: BinaryIO, name: PathLike) -> Iterator[bytes]:
-    """Yields the lines of a stream of text.
-
-    Raises:
-        InputError: the stream is a packed file.
-    """
+    """Yields the lines of a stream of text."""
     first, second = stream.readline(), stream.readline()
     for signature, ending in SIGNATURES.items():
         if first.startswith(signature):
@@ -103,11 +96,7 @@ def unpacked_name(name: str) -> str:
 
 
 def open_binary(path: PathLike) -> BinaryIO:
-    """Opens a file for reading; packed files are unpacked on the fly.
-
-    Raises:
-        InputError: the file cannot be opened, or the library that unpacks it is not installed.
-    """
+    """Opens a file for reading; packed files are unpacked on the fly."""
     packing = packing_of(path).lower()
     try:
         if packing == ".zst" and zstd is None:

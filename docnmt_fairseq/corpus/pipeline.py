@@ -103,9 +103,6 @@ class SidePipeline:
             models: folder with the models.
             workers: number of processes, or threads of SentencePiece.
             stages: stages to apply, in this order.
-
-        Raises:
-            InputError: a model is missing, or a library is not installed.
         """
         functions = [self._stage(stage, models, workers) for stage in stages]
 
@@ -194,9 +191,6 @@ def process_file(path: PathLike, function: BatchFunction, title: str = "") -> It
         path: delimited file.
         function: maps a list of sentences to a list of the same length.
         title: title of the progress bar.
-
-    Raises:
-        InputError: a sentence became empty or a boundary; names file and line.
     """
     first = 1
     with open(path, "rb") as stream:
@@ -221,9 +215,6 @@ class TextCodec:
     Args:
         data: output of ``docnmt prepare``; with a data-bin alone, text is tokens separated by spaces.
         tokenized: text is tokens separated by spaces in any case.
-
-    Raises:
-        InputError: on first use: a model is missing, a library is not installed, or the target is edit operations.
     """
 
     def __init__(self, data: Path, tokenized: bool = False):

@@ -61,9 +61,6 @@ def prepare(config: PrepareConfig) -> Dict[str, Any]:
     """Writes the data-bins and everything they are made from to ``config.output``; returns the manifest.
 
     Steps that were run before with the same inputs are skipped. The manifest is written last.
-
-    Raises:
-        InputError: bad options or input, or another process is writing to the output.
     """
     config = with_reused_options(config)
     config.check()

@@ -21,11 +21,7 @@ def is_prepared(folder: Path) -> bool:
 
 
 def manifest_options(output: PathLike, option: str) -> Dict[str, Any]:
-    """Returns the options of a complete output; ``option`` names the command-line option in errors.
-
-    Raises:
-        InputError: the folder is not a complete output.
-    """
+    """Returns the options of a complete output; ``option`` names the command-line option in errors."""
     try:
         options: Dict[str, Any] = json.loads((Path(output) / MANIFEST).read_text(encoding="utf-8"))["options"]
     except (OSError, ValueError, KeyError) as error:
@@ -56,11 +52,7 @@ def data_bins(output: PathLike, shards: int) -> List[Path]:
 
 
 def data_bin(data: Path) -> Path:
-    """Returns the folder with the dictionaries: ``data`` itself, or its data-bin.
-
-    Raises:
-        InputError: there is no dictionary.
-    """
+    """Returns the folder with the dictionaries: ``data`` itself, or its data-bin."""
     inner = data / DATA_BIN
     found = inner if inner.is_dir() else data
     if not any(found.glob("dict.*.txt")):
@@ -69,11 +61,7 @@ def data_bin(data: Path) -> Path:
 
 
 def languages_of(folder: Path) -> Tuple[str, str]:
-    """Returns source and target language of a data-bin, from the names of its files.
-
-    Raises:
-        InputError: the folder is missing or is not a data-bin.
-    """
+    """Returns source and target language of a data-bin, from the names of its files."""
     if not folder.is_dir():
         raise InputError(f"{folder}: no such folder; give the data-bin of docnmt prepare")
     dictionaries = {path.name[len("dict.") : -len(".txt")] for path in folder.glob("dict.*.txt")}

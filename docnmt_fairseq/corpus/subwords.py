@@ -57,11 +57,7 @@ class SubwordOptions:
 
 
 def train_subword_model(paths: Sequence[PathLike], model: PathLike, options: SubwordOptions) -> None:
-    """Trains a subword model on delimited files and writes it; deterministic.
-
-    Raises:
-        InputError: the vocabulary size does not suit the text; names the possible sizes. Or subword-nmt is missing.
-    """
+    """Trains a subword model on delimited files and writes it; deterministic."""
     if options.kind == MERGES:
         return learn_codes(_sentences(paths), model, options.vocab_size)
     import sentencepiece
@@ -133,9 +129,6 @@ def subword_encoder(model: PathLike, workers: int = 1, kind: str = KINDS[0]) -> 
         model: SentencePiece model, or BPE codes.
         workers: number of threads.
         kind: one of ``KINDS`` or ``RELEASED``.
-
-    Raises:
-        InputError: the file is not of that kind.
     """
     if kind in WITH_CODES:
         return bpe_encoder(model)
@@ -205,9 +198,6 @@ def learn_codes(sentences: Iterable[str], codes: PathLike, merges: int) -> None:
         sentences: words separated by spaces.
         codes: file to write.
         merges: maximum number of merges; pairs that occur once are not merged.
-
-    Raises:
-        InputError: subword-nmt is not installed, or there is no pair to merge.
     """
     try:
         from subword_nmt.learn_bpe import learn_bpe
@@ -227,9 +217,6 @@ def bpe_encoder(codes: PathLike) -> Callable[[List[str]], List[str]]:
     Args:
         codes: one merge per line, most frequent first: two symbols and an optional count; the first line may be
             ``#version: 0.2``.
-
-    Raises:
-        InputError: a line is not a merge, or the file is of version 0.1, which marks the ends of words differently.
     """
     ranks = _read(codes)
 

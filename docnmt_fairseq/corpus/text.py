@@ -71,9 +71,6 @@ def normalise_documents(documents: Iterable[Document], on_empty: str, counts: Te
         documents: documents from a reader.
         on_empty: "error", or "drop" to leave out sentences of which a side has no visible character.
         counts: counts to add to.
-
-    Raises:
-        InputError: an empty sentence (unless dropped), or one that would read as a boundary; names file and line.
     """
     for document in documents:
         kept = _normalise_document(document, on_empty, counts)

@@ -26,11 +26,7 @@ SentenceFunction = Callable[[str], str]
 
 
 def tokenizer(kind: str, language: str) -> SentenceFunction:
-    """Returns the function from a sentence to tokens separated by spaces.
-
-    Raises:
-        InputError: its library is not installed.
-    """
+    """Returns the function from a sentence to tokens separated by spaces."""
     if kind == "none":
         return str
     if kind == "jieba":
@@ -91,9 +87,6 @@ def truecaser(model: PathLike) -> SentenceFunction:
     """Loads a truecaser that :func:`train_truecaser` wrote.
 
     Like truecase.perl, it keeps forms that occur inside training sentences ("US" and "us").
-
-    Raises:
-        InputError: the file is not a truecaser model.
     """
     from sacremoses import MosesTruecaser
 

@@ -20,9 +20,6 @@ def iterate_elements(path: PathLike, tag: str, stream: Optional[BinaryIO] = None
         path: file, which may be packed; with ``stream`` only a name for messages.
         tag: tag of the elements.
         stream: stream to read instead of the file; left open.
-
-    Raises:
-        InputError: malformed XML, or a damaged file.
     """
     with open_binary(path) if stream is None else nullcontext(stream) as content:
         try:
@@ -65,11 +62,7 @@ def text_of(path: PathLike, element: etree._Element) -> str:
 
 
 def segments(path: PathLike, parent: etree._Element, name: str) -> Dict[str, etree._Element]:
-    """Returns the ``<seg>`` descendants by id, in order; ``name`` is the document, for messages.
-
-    Raises:
-        InputError: a missing or repeated id.
-    """
+    """Returns the ``<seg>`` descendants by id, in order; ``name`` is the document, for messages."""
     found: Dict[str, etree._Element] = {}
     for segment in parent.iter("seg"):
         identifier = required(path, segment, "id")

@@ -103,9 +103,6 @@ class FeatureLines:
     Args:
         file: feature file.
         marks: boundaries of the lines.
-
-    Raises:
-        InputError: the file has a different number of lines.
     """
 
     def __init__(self, file: FeatureFile, marks: Marks):

@@ -74,9 +74,6 @@ def write_features(images: Sequence[Path], model: VGG16, output: Path, batch: in
         output: ``.npy`` to write.
         batch: images per batch.
         device: device of the network.
-
-    Raises:
-        InputError: a missing or damaged image, or an unavailable device.
     """
     missing = next((path for path in images if not path.is_file()), None)
     if missing is not None:

@@ -47,9 +47,6 @@ def load_side(
 
     With ``combine`` also loads ``train1``, ``train2``, …; ``upsample_primary`` repeats ``train`` then. Returns None if
     there are no files.
-
-    Raises:
-        InputError: a file is damaged, or was made with another dictionary.
     """
     parts: List[Lines] = []
     for number in itertools.count() if combine else [0]:
@@ -170,10 +167,7 @@ def _save_index(path: Path, fingerprint: np.ndarray, index: DocumentIndex, sides
     temporary = path.with_name(f".{path.name}.{os.getpid()}")  # several processes may write at the same time
     try:
         with open(temporary, "wb") as stream:
-            shape = (INDEX_HEADER + sum(map(len, arrays)),)
-            np.lib.format.write_array_header_1_0(stream, {"descr": "<i4", "fortran_order": False, "shape": shape})
-            for array in [header, *arrays]:
-                stream.write(np.ascontiguousarray(array, np.int32).data)
+            np.save(stream, np.concatenate([header, *arrays], dtype=np.int32))
         os.replace(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)

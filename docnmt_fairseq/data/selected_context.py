@@ -45,9 +45,6 @@ def read_similar(data_bin: Path, split: str, pair: Tuple[str, str], lines: Lines
         pair: source and target language.
         lines: source dataset of fairseq; train, train1, … may be combined and repeated.
         needed: number of context sentences of the model, at most K.
-
-    Raises:
-        InputError: a file is missing, damaged or of another data-bin, or K is too small.
     """
     source, target = pair
     parts = getattr(lines, "datasets", [lines])
@@ -102,9 +99,6 @@ class TrainingSentences:
         contexts: number of sentences drawn for each.
         seed: seed of the draws.
         longest: maximum number of tokens of a drawn sentence, None: no limit.
-
-    Raises:
-        InputError: the training set has no such sentence.
     """
 
     def __init__(

@@ -51,11 +51,7 @@ class SmoothInverseFrequency(Average):
     """SIF (Arora et al. 2017): mean of a / (a + p(w)) w, without its projection on the corpus's first component."""
 
     def fit(self, vectors: np.ndarray, counts: np.ndarray, means: Means) -> np.ndarray:
-        """Fits the first component of the sentence means, of length 1; not centred, as in the authors' code.
-
-        Raises:
-            InputError: scikit-learn is not installed.
-        """
+        """Fits the first component of the sentence means, of length 1; not centred, as in the authors' code."""
         try:
             from sklearn.decomposition import TruncatedSVD
         except ImportError:
@@ -178,9 +174,6 @@ def fit_context_vector(vectors: np.ndarray, counts: np.ndarray, iterations: int 
         vectors: w, [V, d].
         counts: n_w, [V], not all 0.
         iterations: maximum number of iterations.
-
-    Raises:
-        InputError: all vectors are zero.
     """
     occurring = counts > 0
     vectors, counts = vectors[occurring].astype(np.float64), counts[occurring].astype(np.float64)

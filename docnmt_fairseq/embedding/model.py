@@ -74,9 +74,6 @@ class SentenceEmbedding:
 
         Returns:
             the number of lines.
-
-        Raises:
-            InputError: a file cannot be read or written, or the text is empty.
         """
         refuse_streams(source)
         total = sum(1 for _ in read_lines(source))
@@ -103,11 +100,7 @@ class SentenceEmbedding:
 
     @classmethod
     def load(cls, path: PathLike, option: str = "--model") -> "SentenceEmbedding":
-        """Reads a model; nothing in the file is executed.
-
-        Raises:
-            InputError: missing or damaged file, or another format.
-        """
+        """Reads a model; nothing in the file is executed."""
         try:
             with np.load(path, allow_pickle=False) as arrays:
                 settings = json.loads(str(arrays["settings"]))
@@ -134,9 +127,6 @@ def fit(word_vectors: WordVectors, corpus: Sequence[PathLike], settings: Setting
         word_vectors: vectors of words, or of subwords if the corpus consists of subwords.
         corpus: files of delimited text; marks are skipped.
         settings: settings of the model.
-
-    Raises:
-        InputError: a file cannot be read, or no word of the corpus has a vector.
     """
     refuse_streams(*corpus)
     vocabulary = _vocabulary(word_vectors.words, settings)

@@ -98,9 +98,6 @@ def write_neighbours(
 
     Returns:
         the number of sentences.
-
-    Raises:
-        InputError: no such data-bin or dictionary, no known word, or a file cannot be written.
     """
     from fairseq.data import Dictionary
     from fairseq.data.indexed_dataset import infer_dataset_impl, make_dataset
@@ -154,11 +151,7 @@ class SimilarContext:
         return read_similar(data_bin, split, self.languages, lines, self.needed)
 
     def in_memory(self, lines: Lines, index: DocumentIndex) -> np.ndarray:
-        """Returns the table of text that is not in a data-bin.
-
-        Raises:
-            InputError: the data-bin has no sentence vectors, or too few similar sentences.
-        """
+        """Returns the table of text that is not in a data-bin."""
         known = self.vectors.settings.neighbours
         if known < self.needed:
             raise InputError(f"{self._file}: has {known} of {self.needed} similar sentences; run {self._command}")

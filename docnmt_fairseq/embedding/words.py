@@ -34,9 +34,6 @@ def read_text_vectors(path: PathLike) -> WordVectors:
     """Reads a text file with a word and its numbers per line, separated by spaces; words may contain spaces.
 
     A first line of two integers is a header. The first vector of a repeated word is used.
-
-    Raises:
-        InputError: the file cannot be read, or a line is invalid.
     """
     vectors: Dict[str, np.ndarray] = {}
     width = repeated = 0
@@ -70,9 +67,6 @@ def read_checkpoint_vectors(path: PathLike, data: Path) -> WordVectors:
     Args:
         path: checkpoint of a model of fairseq or this package.
         data: data-bin with its dictionaries, or the output of ``docnmt prepare``.
-
-    Raises:
-        InputError: missing file, no safe checkpoint, other dictionaries, or an embedding is not finite.
     """
     from docnmt_fairseq.checkpoints import load_ensemble
 
@@ -148,11 +142,7 @@ class Vocabulary:
         return Words.of([self._numbers(sentence) for sentence in sentences])
 
     def encode_files(self, paths: Iterable[PathLike]) -> Iterator[Words]:
-        """Yields the words of delimited text in chunks, without marks.
-
-        Raises:
-            InputError: a file cannot be read.
-        """
+        """Yields the words of delimited text in chunks, without marks."""
         sentences = (line for path in paths for line in read_lines(path) if not is_boundary(line))
         while chunk := list(islice(sentences, CHUNK)):
             yield self.encode(chunk)

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from docnmt_fairseq.batch.context_sentences import ContextSentences
 from docnmt_fairseq.context.selected.base import zero_of
-from docnmt_fairseq.errors import InputError
 from tests.reference import memory as reference
 from tests.support.documents import layouts, make_layout
 
@@ -49,12 +48,6 @@ def test_random_choice_does_not_depend_on_the_batch(layout, contexts):
         assert [[int(start) + s for s in sentences] for sentences in alone] == in_batch[start : start + len(lengths)]
 
 
-def test_random_choice_depends_on_seed_and_document():
-    one, other = make_layout([3] * 20, [20]), make_layout([3] * 19 + [4], [20])
-    assert chosen(one, 1, "random") == chosen(make_layout([3] * 20, [20]), 1, "random")
-    assert chosen(one, 1, "random", seed=2) != chosen(one, 1, "random", seed=1) != chosen(other, 1, "random", seed=1)
-
-
 def test_random_choice_per_epoch():
     def at(epoch, selection="random-each-epoch"):
         layout = replace(make_layout([3] * 20, [12, 8]), epoch=epoch)
@@ -84,14 +77,6 @@ def test_similar_sentences_are_of_the_document_and_in_order(layout, contexts):
         document = reference.document_of(layout, row)
         available = [row - back for back in layout.similar[row].tolist() if back and row - back in document]
         assert sentences == sorted(available[:contexts])
-
-
-def test_missing_similar_sentences_are_refused():
-    with pytest.raises(InputError):
-        make_layout([2, 3], [2]).plan(ContextSentences(1, "similar"))
-    layout = make_layout([2, 3], [2], similar=np.zeros((2, 1), dtype=np.int16))
-    with pytest.raises(InputError):
-        layout.plan(ContextSentences(2, "similar"))
 
 
 def test_training_sentences_may_be_any_rows():

@@ -1,7 +1,6 @@
 """Document layouts, packed rows and their plans."""
 
 import numpy as np
-import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
@@ -41,18 +40,6 @@ def test_plan_gathers_the_results_of_its_blocks(layout, data):
     expected = [i for i, document in enumerate(layout.token_document.tolist()) if document in rows]
     assert plan.items.tolist() == expected
     assert plan.gather([block.query.float() for block in plan.blocks]).tolist() == expected
-
-
-def test_plan_of_rows_in_any_order():
-    rows = Ragged(np.array([2, 3, 1, 4]))
-    plan = AttentionPlan(rows, Ragged(np.array([1, 5, 2, 3])), rows=np.array([3, 0, 1]))
-    assert plan.items.tolist() == plan.packed_queries.items.tolist() == [0, 1, 2, 3, 4, 6, 7, 8, 9]
-    assert plan.packed_keys.items.tolist() == [0, 1, 2, 3, 4, 5, 8, 9, 10]
-
-
-def test_empty_row_is_refused():
-    with pytest.raises(ValueError):
-        Ragged(np.array([2, 0]))
 
 
 def test_context_only_rows_are_encoded_but_not_decoded():

@@ -15,8 +15,6 @@ from docnmt_fairseq.corpus.data_bin import (
     ItemWriter,
     SentencePieceNumbering,
     dictionary_from_model,
-    read_language_tokens,
-    write_language_tokens,
 )
 from docnmt_fairseq.corpus.delimited import map_sentences
 from docnmt_fairseq.corpus.prepare import prepare
@@ -77,26 +75,6 @@ def test_bytes_equal_fairseq_preprocess(tmp_path, options):
     assert sorted(ours) == sorted(theirs)
     assert [name for name in ours if ours[name] != theirs[name]] == []
     assert 3 in np.frombuffer(ours["test.en-de.en.bin"], dtype=np.uint16)  # <unk>
-
-
-def dictionary(*symbols):
-    found = Dictionary()
-    for symbol in ("<p>", *symbols):
-        found.add_symbol(symbol)
-    return found
-
-
-WORDS = dictionary("a", "bc", "▁d")
-WORD = st.sampled_from(["a", "bc", "▁d", "<p>", "unknown", "</s>", "<pad>", "<unk>", "#", "\ufffd"])
-SPACE = st.sampled_from([" ", "  ", "\t", "\u2003", "\x1c"])
-
-
-@given(st.lists(st.lists(st.tuples(WORD, SPACE)).map(lambda pairs: "".join(map("".join, pairs))), max_size=6))
-def test_ids_equal_those_of_the_dictionary(lines):
-    found = DictionaryNumbering(WORDS)(lines)
-    wanted = [WORDS.encode_line(line, add_if_not_exist=False).tolist() for line in lines]
-    assert found.sizes.tolist() == list(map(len, wanted))
-    assert found.tokens.tolist() == [number for line in wanted for number in line]
 
 
 @pytest.mark.parametrize("symbols", [10, 65_499, 65_500, 70_000])
@@ -172,10 +150,3 @@ def test_sentence_without_pieces_is_an_error(model, token):
 
 
 # --- Language tokens ---
-
-
-def test_language_tokens(tmp_path):
-    write_language_tokens(tmp_path, {"en": None, "de": None})
-    assert not list(tmp_path.iterdir()) and read_language_tokens(tmp_path) == {}
-    write_language_tokens(tmp_path, {"en": None, "de": "▁__de__"})
-    assert read_language_tokens(tmp_path) == {"de": "▁__de__"}

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from docnmt_fairseq.corpus.delimited import document_lines, read_documents, write_documents
+from docnmt_fairseq.corpus.delimited import read_documents, write_documents
 from docnmt_fairseq.corpus.document import Document
 from docnmt_fairseq.corpus.text import is_blank
 from docnmt_fairseq.errors import InputError
@@ -56,14 +56,6 @@ def test_round_trip_of_sections(tmp_path_factory, documents):
     assert marks == [levels for document in documents for levels, _ in document[:-1]]
 
 
-def test_document_lines():
-    document = Document([[("a",), ("b",)], [("c",)]])
-    assert document_lines(document) == ["a", "b", "<p>", "c", ""]
-    assert document_lines(Document([[("a",)]])) == ["a", ""]
-    sections = Document([[("a",)], [("b",)], [("c",)]], ended=[2, 1])
-    assert document_lines(sections) == ["a", "<p> <p>", "b", "<p>", "c", ""]
-
-
 def test_line_numbers(tmp_path):
     (first, second) = read_documents(files(tmp_path, "a\n\n\nb\n<p>\nc\n", "A\n\n\nB\n<p>\nC"))
     assert first.lines == [[(1, 1)]]
@@ -82,10 +74,6 @@ def test_line_numbers(tmp_path):
 )
 def test_equivalent_files(tmp_path, text):
     assert read(files(tmp_path, text)) == [[[("a",)]], [[("b",)], [("c",)]]]
-
-
-def test_only_line_feeds_end_lines(tmp_path):
-    assert read(files(tmp_path, "a\u2028b\x85c\n\n")) == [[[("a\u2028b\x85c",)]]]
 
 
 @pytest.mark.parametrize("blank", ["\u200b", "\ufeff", "\xa0", "\u200e\u2060", "\xad", "\ufeff \u200c"])
@@ -124,10 +112,6 @@ def test_file_without_boundaries_is_one_document(tmp_path, caplog):
     assert not caplog.records
 
 
-def test_empty_file_has_no_document(tmp_path):
-    assert read(files(tmp_path, "")) == [] == read(files(tmp_path, "\n\n"))
-
-
 @pytest.mark.parametrize(
     "source, target, side, parts",
     [
@@ -150,11 +134,6 @@ def test_bad_lines(tmp_path, source, target, side, parts):
     assert all(part in str(error.value) for part in parts)
 
 
-def test_empty_sides(tmp_path):
-    paths = files(tmp_path, "a\n\nc\n\n", "A\nB\nC\n\n")
-    assert read(paths, empty_sides=True) == [[[("a", "A"), ("", "B"), ("c", "C")]]]
-
-
 @pytest.mark.parametrize(
     "paragraphs, message",
     [
@@ -170,10 +149,3 @@ def test_sentence_that_cannot_be_written(tmp_path, paragraphs, message):
         write_documents([Document([[("x", "y")]]), Document(paragraphs)], paths)
     assert [path.name for path in tmp_path.iterdir()] == ["out.en"]
     assert paths[0].read_text() == "earlier"
-
-
-def test_documents_are_read_one_at_a_time(tmp_path):
-    documents = read_documents(files(tmp_path, "a\n\n" * 3 + "b\n<p>\n<p>\n"))
-    assert [next(documents).paragraphs for _ in range(3)] == [[[("a",)]]] * 3  # the error comes only after these
-    with pytest.raises(InputError):
-        next(documents)

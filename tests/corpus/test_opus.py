@@ -129,12 +129,6 @@ def test_paragraphs_of_the_source(tmp_path, corpus):
     assert text(read("opus-xml", corpus))[0] == FIRST
 
 
-def test_words_inside_chunks_of_parsed_text(tmp_path, corpus):
-    parsed = FILMS["en/2001/7/12"].replace("<w ", '<chunk type="NP"><w ').replace("</w>", "</w></chunk>")
-    zip_of(tmp_path, "en", False, {**FILMS, "en/2001/7/12": parsed})
-    assert text(read("opus-xml", corpus))[0] == FIRST
-
-
 @pytest.mark.parametrize(
     "old, new, parts",
     [
@@ -148,13 +142,6 @@ def test_words_inside_chunks_of_parsed_text(tmp_path, corpus):
 )
 def test_bad_alignments(tmp_path, corpus, old, new, parts):
     refused("opus-xml", [write(tmp_path, "de-en.xml", ALIGNMENT.replace(old, new, 1)), *corpus[1:]], *parts)
-
-
-@pytest.mark.parametrize(("old", "new", "line"), [("", "", 7), ("</document>", "", 0)], ids=["repeated id", "cut"])
-def test_bad_films(tmp_path, corpus, old, new, line):
-    film = raw("a1", "a2", "a3", "a4").replace(old, new, 1) if old else raw("a1", "a2").replace('id="2"', 'id="1"')
-    zip_of(tmp_path, "en", False, {**FILMS, "en/2001/7/12": film})
-    refused("opus-xml", corpus, f"12.xml:{line or ''}")
 
 
 @pytest.mark.parametrize("change", ["malformed", "missing", "other sentences", "damaged"])
@@ -171,13 +158,6 @@ def test_bad_films_are_left_out_on_request(tmp_path, corpus, caplog, change):
     assert "de-en.xml: 1 films left out; the first: " in caplog.text
     wrong = Reading("en", "fr", drop_incomplete=True)
     refused("opus-xml", corpus, "aligns de with en", options=wrong)
-
-
-def test_files_of_opus_xml(tmp_path, corpus):
-    refused("opus-xml", corpus[:2], "ALIGNMENT.xml[.gz] SOURCE TARGET")
-    refused("opus-xml", [corpus[0], corpus[0], corpus[2]], "de-en.xml: neither a folder nor a zip file")
-    damaged = corpus[1].read_bytes().replace(b"OpenSubtitles/xml/en/2001", b"OpenSubtitles/xml/xx/2001", 1)
-    refused("opus-xml", [corpus[0], write(tmp_path, "bad.zip", damaged), corpus[2]], "bad.zip", "cannot be unpacked")
 
 
 IDS = """de/2001/7/11.xml.gz\ten/2001/7/12.xml.gz\t1\t2 3

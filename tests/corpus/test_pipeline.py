@@ -1,7 +1,6 @@
 """Text processing: the same tokens in files and in memory, the way back, several processes."""
 
 import os
-import shutil
 import signal
 from functools import partial
 from pathlib import Path
@@ -78,28 +77,6 @@ def test_tokens_are_unchanged_without_preprocessing(prepared, data_bin):
     for codec in (TextCodec(prepared, tokenized=True), TextCodec(data_bin)):
         assert codec.encode(0, ["a  b,", "c"]) == ["a b,", "c"] and codec.decode("a b,") == "a b,"
         assert codec.begin(1) == []
-
-
-def test_missing_models_are_reported_on_loading(prepared, tmp_path, data_bin):
-    with pytest.raises(InputError):
-        TextCodec.of_output(data_bin)
-    folder = shutil.copytree(prepared, tmp_path / "out")
-    for model in (folder / "models").glob("*.model"):
-        model.unlink()
-    with pytest.raises(InputError):
-        TextCodec.of_output(folder).load()
-
-
-def test_edit_operations_are_not_text(tmp_path):
-    for side in ("mt", "pe"):
-        write_lines(tmp_path / f"train.{side}", ["a b c", ""])
-    options = {"train": str(tmp_path / "train"), "subwords": "none", "edits_of": "mt"}
-    prepare(PrepareConfig("mt", "pe", tmp_path / "out", **options))
-    codec = TextCodec(tmp_path / "out")
-    assert codec.encode(0, ["a b"]) == ["a b"]
-    for use in (partial(codec.encode, 1, ["a"]), codec.load):
-        with pytest.raises(InputError):
-            use()
 
 
 def test_prepared_folder_and_languages(prepared, tmp_path, data_bin, monkeypatch):

@@ -10,7 +10,7 @@ from fairseq.data import Dictionary
 from fairseq.data.indexed_dataset import MMapIndexedDataset
 
 from docnmt_fairseq.corpus import prepare as module
-from docnmt_fairseq.corpus.config import SAMPLE_DOCUMENTS, PrepareConfig, config_of
+from docnmt_fairseq.corpus.config import PrepareConfig, config_of
 from docnmt_fairseq.corpus.edits import apply_operations
 from docnmt_fairseq.corpus.prepare import prepare
 from docnmt_fairseq.corpus.subwords import RELEASED
@@ -226,15 +226,6 @@ def test_models_of_extra_sides(with_extra_sides, tmp_path):
     assert manifest["models"] == models and (tmp_path / "out" / "subword" / "test.gloss").is_file()
 
 
-def test_changed_models_of_a_side_segment_it_again(tmp_path):
-    write_corpus(tmp_path)
-    found = []
-    for output, models in (("out", "like-source"), ("out", "like-target"), ("again", "like-target")):
-        prepare(config(tmp_path, extra=(f"mt={models}",), joint=False, vocab_size=40, output=tmp_path / output))
-        found.append((tmp_path / output / "data-bin" / "train.en-de.mt.bin").read_bytes())
-    assert found[0] != found[1] == found[2]
-
-
 def test_edit_operations_as_targets(tmp_path):
     write_corpus(tmp_path)
     out = tmp_path / "out"
@@ -283,44 +274,6 @@ def test_bad_options(tmp_path, options, message):
     with pytest.raises(InputError, match=message):
         prepare(PrepareConfig(**{**vars(config(tmp_path)), **options}))
     assert not (tmp_path / "out").exists()
-
-
-@pytest.mark.parametrize("source", ["another pair", "nothing"])
-def test_bad_reuse(finished, tmp_path, source):
-    folder, _ = finished
-    languages, reuse = (("de", "en"), folder / "out") if source == "another pair" else (("en", "de"), tmp_path)
-    with pytest.raises(InputError):
-        prepare(PrepareConfig(*languages, tmp_path / "out", test=[str(folder / "test")], reuse=reuse))
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"train": None, "test": ["t"], "reuse": "x", "subwords": RELEASED[0], "truecase": True},
-        {"train": None, "valid": ["v"], "subword_model": ["m"]},
-        {"joint": False, "subword_model": ["a", "b"]},
-        {"source_lang": "ZH", "source_tokenizer": "jieba"},
-        {"edits_of": "mt", "extra": ["mt"], "joint": False, "subwords": "none"},
-        {"edits_of": "mt", "extra": ["mt=like-target"], "joint": False, "truecase": True},
-    ],
-    ids=str,
-)
-def test_valid_combinations(options):
-    PrepareConfig(**{"source_lang": "en", "target_lang": "de", "output": "out", "train": "t", **options}).check()
-
-
-@pytest.mark.parametrize(
-    ("options", "documents"),
-    [
-        ({}, 0),
-        ({"shards": 2}, SAMPLE_DOCUMENTS),
-        ({"shards": 2, "sample_documents": 5}, 5),
-        ({"shards": 2, "reuse": "x"}, 0),
-    ],
-    ids=str,
-)
-def test_models_of_many_shards_are_trained_on_a_sample(options, documents):
-    assert PrepareConfig("en", "de", "out", train="t", **options).sample_size == documents
 
 
 def test_options_by_name():

@@ -1,13 +1,10 @@
 """JSON lines and Parquet, one document per row."""
 
 import json
-import sys
 
 import pytest
 
-from docnmt_fairseq.corpus import readers
 from docnmt_fairseq.corpus.readers import Reading
-from docnmt_fairseq.errors import InputError
 from tests.support.reading import read, refused, text, write
 
 pyarrow = pytest.importorskip("pyarrow")
@@ -102,28 +99,3 @@ def test_empty_lines_are_skipped(tmp_path):
     rows = jsonl(tmp_path, ROWS).read_text().splitlines()
     documents = read("jsonl", [write(tmp_path, "x.jsonl", "\n".join([rows[0], "", " ", *rows[1:], "", ""]))])
     assert text(documents) == TEXT and documents[1].lines[0] == [(4, 4)]
-
-
-def test_bad_json(tmp_path):
-    refused("jsonl", [write(tmp_path, "x.jsonl", '{"en": "a", "de": "b"}\n{\n')], "x.jsonl:2: ")
-    refused("jsonl", [write(tmp_path, "x.jsonl", "[1]\n")], "x.jsonl:1: no en in the row")
-
-
-def test_bad_parquet(tmp_path):
-    refused("parquet", [write(tmp_path, "x.parquet", "PAR")], "x.parquet:1: ")
-    path = table(tmp_path, [{"en": ["a"], "fr": ["A"]}])
-    refused("parquet", [path], "x.parquet: no column de")
-    path = table(tmp_path, [{"en": ["a"], "de": ["A"]}, {"en": ["a"], "de": None}])
-    refused("parquet", [path], "x.parquet:2: de: neither text")
-
-
-def test_missing_pyarrow(tmp_path, monkeypatch):
-    path = table(tmp_path, ROWS)
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
-    refused("parquet", [path], "docnmt_fairseq[parquet]")
-
-
-@pytest.mark.parametrize("given", ["en", ["en"]])
-def test_bad_fields(given):
-    with pytest.raises(InputError):
-        readers.make_reader("jsonl", Reading("en", "de", options={"fields": given}))

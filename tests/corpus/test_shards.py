@@ -6,9 +6,8 @@ from fairseq.data.indexed_dataset import MMapIndexedDataset
 from docnmt_fairseq.corpus.config import PrepareConfig
 from docnmt_fairseq.corpus.delimited import write_documents
 from docnmt_fairseq.corpus.document import Document
-from docnmt_fairseq.corpus.prepare import Preparation, prepare, sample_documents
+from docnmt_fairseq.corpus.prepare import prepare, sample_documents
 from docnmt_fairseq.corpus.prepared import data_bins
-from docnmt_fairseq.errors import InputError
 from tests.support import toy
 from tests.support.documents import write_lines
 
@@ -95,16 +94,6 @@ def test_fairseq_reads_one_shard_per_epoch(corpus):
     assert len(task.dataset("valid").index) == 1
 
 
-def test_only_missing_data_bins_are_written(tmp_path, monkeypatch):
-    write_corpus(tmp_path)
-    prepare(config(tmp_path, "out", shards=3))
-    (tmp_path / "out" / "data-bin-1" / "train.en-de.en.bin").write_bytes(b"")
-    written, write = [], Preparation._write_data_bin
-    monkeypatch.setattr(Preparation, "_write_data_bin", lambda *given: written.append(given[1].name) or write(*given))
-    prepare(config(tmp_path, "out", shards=3))
-    assert written == ["data-bin-1"]
-
-
 def test_previous_shards_are_removed(tmp_path):
     write_corpus(tmp_path)
     options = {"subwords": "none", "tokenizer": "none", "truecase": False}
@@ -127,9 +116,3 @@ def test_sample_does_not_depend_on_the_number_of_shards(tmp_path, shards):
     assert numbers == [1, 7, 10, 11, 12, 16, 18] and output[1].read_text() == text.upper()
     sample_documents(files, output, 20, 50, seed=1)
     assert output[0].read_text().count("\n\n") == 20
-
-
-def test_fewer_documents_than_shards(tmp_path):
-    write_corpus(tmp_path)
-    with pytest.raises(InputError):
-        prepare(config(tmp_path, "out", shards=12))

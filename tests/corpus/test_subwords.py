@@ -1,7 +1,5 @@
 """Subword models: SentencePiece and BPE codes, dictionaries, joining of subwords."""
 
-import sys
-
 import pytest
 from fairseq.data import Dictionary
 from hypothesis import given
@@ -12,7 +10,6 @@ from docnmt_fairseq.corpus.data_bin import dictionary_from_model, dictionary_fro
 from docnmt_fairseq.corpus.subwords import (
     SubwordOptions,
     bpe_encoder,
-    decode_bytes,
     join_subwords,
     load_subword_model,
     subword_encoder,
@@ -50,12 +47,6 @@ def test_bad_vocabulary_size(tmp_path, text, options, size):
     with pytest.raises(InputError, match=f"--vocab-size {size} .*at (most|least) \\d+"):
         train_subword_model([text], tmp_path / "model", SubwordOptions(options.kind, vocab_size=size))
     assert not (tmp_path / "model").exists()
-
-
-def test_text_without_usable_sentence(tmp_path, options):
-    write_lines(tmp_path / "long", ["a word " * 3000])
-    with pytest.raises(InputError):
-        train_subword_model([tmp_path / "long"], tmp_path / "model", options)
 
 
 def test_dictionary_from_model(tmp_path, text, options):
@@ -121,24 +112,6 @@ def test_formats_of_bpe_codes(tmp_path, content, text, pieces):
     assert bpe_encoder(tmp_path / "codes")([text]) == [pieces]
 
 
-@pytest.mark.parametrize(
-    ("content", "place"),
-    [("#version: 0.1\na b</w>\n", "codes:1"), ("a b</w>\nthree of these words\n", "codes:2"), ("a b\n", "codes")],
-)
-def test_bad_bpe_codes(tmp_path, content, place):
-    (tmp_path / "codes").write_text(content)
-    with pytest.raises(InputError, match=place):
-        bpe_encoder(tmp_path / "codes")
-
-
-def test_errors_of_subword_nmt(tmp_path, monkeypatch):
-    write_lines(tmp_path / "train", ["a b", ""])
-    for _ in range(2):  # nothing to merge; not installed
-        with pytest.raises(InputError):
-            train_subword_model([tmp_path / "train"], tmp_path / "codes", SubwordOptions("subword-nmt"))
-        monkeypatch.setitem(sys.modules, "subword_nmt.learn_bpe", None)
-
-
 # --- Joining ---
 
 CHARACTERS = ["Maša Ðuković saw 漢字 👍🏽.", "🎉 the cat", "a literal <0x41> and <0xF0> stay <0x>", "é", "the cat 🎉"]
@@ -178,7 +151,3 @@ def test_byte_fallback_round_trip(byte_model, tmp_path):
 )
 def test_join_subwords(tokens, symbol, text):
     assert join_subwords(tokens, symbol) == text
-
-
-def test_last_byte_shows_the_character():
-    assert decode_bytes(["▁a", "<0xC5>", "<0xA1>", "b", "<0xF0>"]) == ["▁a", "", "š", "b", "\ufffd"]

@@ -2,11 +2,14 @@
 
 import json
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 from scipy.stats import chisquare
 
+from docnmt_fairseq.cli import main
 from docnmt_fairseq.corpus.synth import KINDS, SynthOptions, read_cases, write_corpus
+from docnmt_fairseq.errors import InputError
 
 SMALL = SynthOptions(
     seed=3,
@@ -122,45 +125,6 @@ def test_distances_are_even(default_corpus):
     assert len(cases) / 60 > 17
 
 
-def test_distances_are_even_in_documents_of_one_paragraph(tmp_path):
-    kinds = ("pronoun", "ambiguous")
-    sizes = {"train_documents": 40, "valid_documents": 1, "test_documents": 40, "nouns": 9, "fillers": 10}
-    write_corpus(SynthOptions(kinds=kinds, max_distance=30, sentences_per_document=(34, 40), **sizes), tmp_path)
-    cases = read_cases(tmp_path / "test.phenomena.tsv")
-    assert "<p>" not in lines_of(tmp_path, "test.src")
-    for kind in kinds:
-        counts = Counter(case.distance for case in cases if case.kind == kind)
-        assert sorted(counts) == list(range(1, 31))
-        assert chisquare(list(counts.values())).pvalue > 0.01
-
-
-def test_sentence_does_not_determine_the_answer(corpus):
-    """A naive Bayes classifier on the words and the length of the sentence does not exceed the ceiling."""
-    lexicon = json.loads((corpus / "lexicon.json").read_text())
-    ceiling = json.loads((corpus / "test.ceiling.json").read_text())["kinds"]["pronoun"]
-    source, target = lines_of(corpus, "train.src"), lines_of(corpus, "train.tgt")
-    forms = list(lexicon["pronoun_forms"].values())
-    seen = {form: Counter() for form in forms}
-
-    def features(line):
-        return [*line.split(), str(len(line.split()))]
-
-    for line, translation in zip(source, target):
-        if lexicon["pronoun"] in line.split():
-            form = translation.split()[0]
-            seen[form].update(features(line))
-    cases = [case for case in read_cases(corpus / "test.phenomena.tsv") if case.kind == "pronoun"]
-    test_source = lines_of(corpus, "test.src")
-    right = 0
-    for case in cases:
-        score = {form: 1.0 for form in forms}
-        for feature in features(test_source[case.id]):
-            for form in forms:
-                score[form] *= (seen[form][feature] + 1) / (sum(s[feature] for s in seen.values()) + 3)
-        right += max(score, key=score.get) == case.right
-    assert right / len(cases) <= ceiling["upper_bound"]
-
-
 def test_ceiling_is_chance(corpus):
     ceiling = json.loads((corpus / "test.ceiling.json").read_text())
     lexicon = json.loads((corpus / "lexicon.json").read_text())
@@ -191,3 +155,59 @@ def test_contrastive_items_differ_in_one_word(corpus):
         changed = {text.split(" _eos ")[-1].split()[case.position] for text in item["dst"]}
         assert changed == {case.right, *case.wrong}
         assert len({tuple(text.split(" _eos ")[:-1]) for text in item["dst"]}) == 1
+
+
+TINY = SynthOptions(
+    train_documents=40, valid_documents=2, test_documents=3, max_distance=6, sentences_per_document=(16, 20)
+)
+
+
+def test_seed_determines_every_file(tmp_path):
+    for name, seed in (("a", 1), ("b", 1), ("c", 2)):
+        write_corpus(replace(TINY, seed=seed), tmp_path / name)
+    files = sorted(path.name for path in (tmp_path / "a").iterdir())
+    assert [p.name for p in sorted((tmp_path / "b").iterdir())] == files
+    assert all((tmp_path / "a" / f).read_bytes() == (tmp_path / "b" / f).read_bytes() for f in files)
+    assert not any((tmp_path / "a" / f).read_bytes() == (tmp_path / "c" / f).read_bytes() for f in files)
+
+
+@pytest.mark.parametrize(
+    "change, named",
+    [
+        ({"sentences_per_document": (10, 20)}, "--sentences-per-document 10 20: from 14"),
+        ({"nouns": 10}, "--nouns"),
+        ({"verbs": 0}, "--verbs 0"),
+        ({"kinds": ()}, "--kinds"),
+        ({"kinds": ("gender",)}, "--kinds gender"),
+        ({"target_lang": "src"}, "--target-lang src"),
+        ({"source_lang": "phenomena.tsv"}, "--source-lang"),  # would overwrite the table
+        ({"max_distance": 1}, "leave pronouns out of --kinds"),
+        ({"min_distance": 7}, "--max-distance 6"),
+    ],
+)
+def test_impossible_options(change, named):
+    with pytest.raises(InputError, match=named):
+        replace(TINY, **change)
+
+
+def test_command_prints_a_summary_and_writes_all_files(tmp_path, capsys):
+    arguments = (
+        "--seed 5 --train-documents 60 --valid-documents 2 --test-documents 2 --max-distance 4 --introductions 3"
+    )
+    more = "--sentences-per-document 12 14 --source-lang en --target-lang de --kinds pronoun formality"
+    assert main(["synth", "--output", str(tmp_path / "x"), *arguments.split(), *more.split()]) == 0
+    printed = capsys.readouterr().out
+    assert "train: 60 documents" in printed and "overall" in printed and "ambiguous" not in printed
+    assert {path.name for path in (tmp_path / "x").iterdir()} == {
+        *(f"{split}.{lang}" for split in ("train", "valid", "test") for lang in ("en", "de")),
+        *(f"{split}.{kind}" for split in ("valid", "test") for kind in ("ceiling.json", "contrastive.json")),
+        *(f"{split}.phenomena.tsv" for split in ("valid", "test")),
+        "lexicon.json",
+    }
+
+
+def test_lexicon_exists_only_in_complete_corpora(tmp_path):
+    write_corpus(TINY, tmp_path)
+    with pytest.raises(InputError):
+        write_corpus(replace(TINY, train_documents=1, ambiguous_words=12), tmp_path)
+    assert (tmp_path / "train.src").exists() and not (tmp_path / "lexicon.json").exists()

@@ -1,7 +1,6 @@
 """Tab-separated text and News-Commentary."""
 
 import gzip
-import logging
 
 import pytest
 
@@ -35,12 +34,6 @@ def test_empty_rows_end_documents(tmp_path):
     assert documents[1].lines == [[(7, 7)]]
 
 
-def test_row_with_another_column_does_not_end_the_document(tmp_path):
-    path = write(tmp_path, "t.tsv", "a\tA\t0.1\n\t\t0.9\nb\tB\t0.2\n\n\tC\t0.3\n")
-    assert text(read("tsv", [path])) == [[[("a", "A"), ("", ""), ("b", "B")]], [[("", "C")]]]  # for --on-empty
-    assert text(read("tsv", [path], Reading("en"))) == [[[("a",), ("",), ("b",)]], [[("",)]]]
-
-
 @pytest.mark.parametrize(
     ("content", "header", "line"),
     [
@@ -61,12 +54,6 @@ def test_rows_with_another_number_of_columns(tmp_path, caplog, content, header, 
     assert "1 rows left out" in caplog.text
 
 
-def test_table_without_boundaries(tmp_path, caplog):
-    with caplog.at_level(logging.WARNING):
-        assert len(read("tsv", [write(tmp_path, "t.tsv", "a\tA\nb\tB\n")])) == 1
-    assert "t.tsv: contains no empty row" in caplog.text
-
-
 @pytest.mark.parametrize(
     "content, columns, header, parts",
     [
@@ -81,12 +68,6 @@ def test_table_without_boundaries(tmp_path, caplog):
 def test_bad_tables(tmp_path, content, columns, header, parts):
     options = Reading("en", "de", options={"columns": columns, "header": header})
     refused("tsv", [write(tmp_path, "t.tsv", content)], *parts, options=options)
-
-
-def test_damaged_gzip(tmp_path):
-    whole = gzip.compress(b"a\tA\n" * 50_000)
-    refused("tsv", [write(tmp_path, "t.tsv.gz", whole[:-20])], "t.tsv.gz:", "damaged")
-    refused("tsv", [write(tmp_path, "u.tsv.gz", b"a\tA\n")], "u.tsv.gz:1", "damaged")
 
 
 def test_news_commentary_plain(tmp_path):

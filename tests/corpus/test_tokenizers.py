@@ -1,12 +1,10 @@
 """Tokenisers, truecasers and their inverses."""
 
 import importlib.util
-import sys
 
 import pytest
 
-from docnmt_fairseq.corpus.tokenizers import detokenizer, detruecaser, tokenizer, train_truecaser, truecaser
-from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.corpus.tokenizers import detokenizer, tokenizer, train_truecaser, truecaser
 
 needs_jieba = pytest.mark.skipif(importlib.util.find_spec("jieba") is None, reason="jieba is not installed")
 
@@ -24,12 +22,6 @@ def test_moses_round_trip(language, sentence, tokens):
     assert detokenizer("moses", language)(tokens) == sentence
 
 
-def test_moses_escapes_nothing():
-    tokens = "Smith & Sons ' < b > & amp ; [ x ] | y"
-    assert tokenizer("moses", "en")("Smith & Sons' <b> &amp; [x] | y") == tokens
-    assert "&amp;" in detokenizer("moses", "en")("a &amp; b")
-
-
 @needs_jieba
 def test_jieba_round_trip():
     sentence = "我问一位领导：“你在北京吗？”"
@@ -38,16 +30,6 @@ def test_jieba_round_trip():
     assert detokenizer("jieba", "zh")(tokens) == sentence
     assert tokenizer("jieba", "zh")("Windows 7  很好") == "Windows 7 很 好"
     assert detokenizer("jieba", "zh")("Windows 7 很 好") == "Windows 7很好"
-
-
-def test_missing_jieba(monkeypatch):
-    monkeypatch.setitem(sys.modules, "jieba", None)
-    with pytest.raises(InputError):
-        tokenizer("jieba", "zh")
-
-
-def test_none_is_the_identity():
-    assert tokenizer("none", "en")("a, b") == detokenizer("none", "en")("a, b") == "a, b"
 
 
 @pytest.fixture
@@ -68,15 +50,6 @@ def test_truecaser_equals_moses(model):
 def test_truecaser_ignores_first_words_of_sentences(model):
     words = {line.split()[0] for line in model.read_text().splitlines()}
     assert words == {"like", "us", "the", "and", "dog", "Ann", "saw"}
-
-
-def test_bad_truecaser_model(tmp_path):
-    with pytest.raises(InputError):
-        truecaser(tmp_path / "none")
-
-
-def test_detruecaser():
-    assert detruecaser()('the dog . " it ran ! ( so what') == 'The dog . " It ran ! ( So what'
 
 
 @pytest.mark.parametrize("language", ["en", "de", "fr"])

@@ -38,14 +38,6 @@ def test_chunks_are_even_in_weights_within_the_limits():
     assert chunk_documents(documents, tokens, ChunkLimits(8, 0), weights).start.tolist() == [0, 6]
 
 
-def test_chunks_have_similar_sizes():
-    documents, tokens = flatten([[33] * 127])
-    chunks = chunk_documents(documents, tokens, ChunkLimits(128, 4096))
-    assert len(chunks) == 2 and abs((chunks.end - chunks.start)[0] - 63.5) < 2
-    documents, tokens = flatten([[5, 5, 5, 1, 1, 1]])
-    assert len(chunk_documents(documents, tokens, ChunkLimits(4, 10))) == 2
-
-
 @given(corpora, st.integers(1, 8), st.integers(1, 60))
 def test_the_number_of_chunks_is_minimal(corpus, max_sentences, max_tokens):
     documents, tokens = flatten(corpus)
@@ -73,8 +65,3 @@ def test_every_chunk_is_in_exactly_one_batch_and_limits_hold(costs, max_tokens, 
     for batch in batches:
         assert not max_chunks or len(batch) <= max_chunks
         assert not max_tokens or len(batch) == 1 or (costs[batch].sum(axis=0) <= max_tokens).all()
-
-
-def test_too_long_documents_are_reported_once(caplog):
-    pack_batches(np.arange(3), np.array([[5], [50], [60]]), 10, None)
-    assert "2 documents exceed --max-tokens 10" in caplog.text

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from docnmt_fairseq.batch.layout import WithinSentences
-from docnmt_fairseq.data.chunking import ContextDropout, Hidden
+from docnmt_fairseq.data.chunking import Hidden
 from docnmt_fairseq.errors import InputError
 from tests.support import toy
 from tests.support.documents import DOCUMENTS, write_lines
@@ -82,31 +82,6 @@ def test_context_dropout_differs_between_epochs(data_bin, option, hidden):
     assert first == again != second
     assert set(first) == {hidden, Hidden.NOTHING}
     assert set(drawn_of(dataset_of(data_bin, option, "0.5", split="valid"), 1)) == {Hidden.NOTHING}
-
-
-def test_frequencies_of_context_dropout():
-    drawn = [ContextDropout(0.2, 0.5, seed=3).draw(1, number) for number in range(2000)]
-    shares = {hidden: drawn.count(hidden) / len(drawn) for hidden in Hidden}
-    expected = {Hidden.ALL: 0.2, Hidden.SOURCE: 0.5, Hidden.NOTHING: 0.3}
-    assert shares == pytest.approx(expected, abs=0.04)  # 4 standard deviations
-    both = [ContextDropout(0.2, seed=3).draw(1, number) for number in range(2000)]
-    assert [one is Hidden.ALL for one in both] == [one is Hidden.ALL for one in drawn]
-    assert drawn != [ContextDropout(0.2, 0.5, seed=4).draw(1, number) for number in range(2000)]
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        ["--context-dropout", "1.5"],
-        [SOURCE_DROPOUT, "-0.1"],
-        ["--context-dropout", "0.6", SOURCE_DROPOUT, "0.5"],
-        ["--context-overlap", "-1"],
-    ],
-    ids=str,
-)
-def test_bad_options_are_refused(data_bin, options):
-    with pytest.raises(InputError, match=options[0]):
-        dataset_of(data_bin, *options)
 
 
 def test_too_long_sentences_are_refused_or_skipped(data_bin, caplog):

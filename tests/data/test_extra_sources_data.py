@@ -70,16 +70,6 @@ def test_decoded_sentences_have_their_extra_sources(extra_bin):
         assert len(features) == len(lines[line].split())
 
 
-def test_extra_sources_without_context(extra_bin):
-    _, dataset = load(extra_bin, "--context", "none")
-    batch = dataset.collater([dataset[0]])
-    assert set(batch["net_input"]["layout"].sentences.lengths) == {1}
-    assert [source.lengths.tolist() for source in batch["net_input"]["extra_sources"][1:]] == [
-        [7, 3, 7, 3],
-        [3, 1, 3, 1],
-    ]
-
-
 def test_extra_sources_count_in_batch_sizes(extra_bin):
     _, dataset = load(extra_bin)
     sentences = [line.split() for line in source_lines("test")[:5] if is_sentence(line)]
@@ -98,18 +88,6 @@ def test_combined_and_upsampled_splits(own_bin):
     _, text, image = batch["net_input"]["extra_sources"]
     assert [task.src_dict.string(tokens) for tokens in of_rows(text)] == [f"{line} {line}" for line in lines]
     assert image.lengths.tolist() == [len(line.split()) for line in lines]
-
-
-def test_data_bins_of_the_other_direction(extra_bin, own_bin):
-    for path in list(own_bin.glob("*.src-tgt.*")):
-        path.rename(path.with_name(path.name.replace(".src-tgt.", ".tgt-src.")))
-    batches = []
-    for folder in (extra_bin, own_bin):
-        _, dataset = load(folder, "-s", "src", "-t", "tgt")
-        batches.append(dataset.collater([dataset[number] for number in range(len(dataset))])["net_input"])
-    assert torch.equal(batches[0]["src_tokens"], batches[1]["src_tokens"])
-    for expected, found in zip(*(batch["extra_sources"][1:] for batch in batches)):
-        assert torch.equal(found.values, expected.values) and (found.lengths == expected.lengths).all()
 
 
 def test_one_data_bin_per_epoch(extra_bin, own_bin):

@@ -29,25 +29,6 @@ def index_of(lines, **options):
     return DocumentIndex.build(Marks.read(Lines(lines), P), "corpus", **options)
 
 
-def test_documents_and_paragraphs():
-    index = index_of(["a b", "c", "<p>", "d", "", "e", "<p>", "f", "g", "<p>", "h", ""])
-    assert index.items.tolist() == [0, 1, 3, 5, 7, 8, 10]
-    assert index.documents.tolist() == [0, 3, 7]
-    assert index.unit_positions(0, 0, 3).tolist() == [[0, 0, 1]]
-    assert index.unit_positions(1, 3, 7).tolist() == [[0, 1, 1, 2]]
-    assert index.unit_positions(1, 5, 7).tolist() == [[1, 2]]
-    assert index.items.dtype == index.documents.dtype == index.paragraphs.dtype == np.int32
-
-
-@pytest.mark.parametrize("lines", [["a", "", "b"], ["", "a", "", "", "b", "", ""]])
-def test_empty_lines_may_repeat_and_the_last_may_lack(lines):
-    assert index_of(lines).documents.tolist() == [0, 1, 2]
-
-
-def test_one_word_sentences_are_not_boundaries():
-    assert index_of(["a", "b", "<p>", "c", ""]).items.tolist() == [0, 1, 3]
-
-
 paragraphs = st.lists(st.tuples(st.integers(0, 4), st.lists(st.integers(1, 4), min_size=1, max_size=4)), min_size=1)
 
 
@@ -111,17 +92,6 @@ def test_different_boundaries_are_refused(target, message):
     source = Lines(["a", "b", "c", ""])
     with pytest.raises(InputError, match=message):
         read_index(source, Lines(target), (P, P), "corpus", "document")
-
-
-def test_a_corpus_without_boundaries_is_one_document(caplog):
-    assert len(index_of(["a", "b", "c"])) == 1
-    assert "no empty line" in caplog.text
-
-
-def test_one_document_per_line(caplog):
-    assert len(index_of(["a", "b", "c"], unmarked="line")) == 3
-    assert len(index_of(["a", "b", "", "c"], unmarked="line")) == 2
-    assert not caplog.text
 
 
 @pytest.mark.parametrize(("unmarked", "documents"), [("line", [0, 2, 4, 5, 6]), ("document", [0, 2, 4, 6])])

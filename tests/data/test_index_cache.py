@@ -132,22 +132,3 @@ def test_combined_files_have_a_separate_index(tmp_path, builds):
     assert len(read_together(tmp_path, [1, 1])[1]) == 7 and len(builds) == 3
     write(tmp_path, ["a b", ""], ["a", ""], split="train1")
     assert read_together(tmp_path, [1, 1])[1][-1] == 3 and len(builds) == 4
-
-
-def test_documents_end_with_their_file(tmp_path):
-    write(tmp_path, ["a", "", "b"], ["a", "", "b"])
-    write(tmp_path, ["c", "d", ""], ["c", "d", ""], split="train1")
-    ((documents, *_), *_) = read_together(tmp_path, [1, 1])
-    assert documents == [0, 1, 2, 4]
-
-
-def test_folder_that_cannot_be_written(tmp_path, monkeypatch):
-    write(tmp_path)
-
-    def refuse(*given, **more):
-        raise OSError(30, "Read-only file system")
-
-    monkeypatch.setattr(os, "replace", refuse)
-    index, source, _ = read(tmp_path)
-    assert values(index) == WANTED and source == [3, 2, 2, 2, 2, 2]
-    assert not (tmp_path / FILE).exists() and not list(tmp_path.glob(".*"))

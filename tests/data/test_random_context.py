@@ -1,7 +1,5 @@
 """Context that is drawn from the training set ([M] sec. 6.2)."""
 
-import shutil
-
 import pytest
 import torch
 
@@ -104,11 +102,3 @@ def test_translations_do_not_depend_on_position_limits(data_bin, tmp_path):
     skip = "--skip-invalid-size-inputs-valid-test"
     scores = [toy.generate(data_bin, trained, skip, *limits).hypotheses for limits in ([], short)]
     assert scores[0] == scores[1] and len(scores[0]) == 10
-
-
-def test_a_missing_training_set_is_refused(data_bin, tmp_path):
-    folder = shutil.copytree(data_bin, tmp_path / "bin")
-    for path in folder.glob("train.*"):
-        path.unlink()
-    with pytest.raises(InputError, match=r"training-set: .*train\.src-tgt\.src"):
-        toy.build(folder, *MODEL)

@@ -35,10 +35,6 @@ def embed(fitted, sentences=SENTENCES):
     return fitted.embed(fitted.vocabulary.encode(sentences))
 
 
-def test_word_counts(corpus):
-    assert model(corpus, "average").counts.tolist() == [4, 3, 2, 1, 3, 0]
-
-
 def test_context_aware_re_embedding(corpus):
     fitted = model(corpus, "ca-sem", iterations=4)
     v_0, _ = fit_context_vector(VECTORS.astype(float), fitted.counts, 4)
@@ -90,24 +86,12 @@ def test_first_component_uses_a_sample_spread_over_the_corpus(tmp_path, monkeypa
     assert abs(found @ wanted) == pytest.approx(1, abs=1e-6)
 
 
-def test_missing_scikit_learn_is_an_error(corpus, monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "sklearn.decomposition", None)
-    with pytest.raises(InputError, match=r"pip install 'docnmt_fairseq\[embed\]'"):
-        model(corpus, "sif")
-
-
 @pytest.mark.parametrize("method", list(METHODS))
 def test_vector_of_a_sentence_is_independent_of_others(corpus, method):
     fitted = model(corpus, method)
     together = embed(fitted, SENTENCES * 5)
     for number, sentence in enumerate(SENTENCES):
         np.testing.assert_array_equal(embed(fitted, [sentence])[0], together[number])
-
-
-def test_corpus_without_known_words_is_an_error(tmp_path):
-    write_lines(tmp_path / "corpus", ["x y", "z"])
-    with pytest.raises(InputError):
-        model(tmp_path / "corpus", "average")
 
 
 def test_saved_model_is_loaded(corpus, tmp_path):

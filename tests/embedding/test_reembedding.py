@@ -4,7 +4,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from docnmt_fairseq.embedding.methods import decompose, first_component, fit_context_vector, reembed
-from docnmt_fairseq.errors import InputError
 from tests.reference import embedding as reference
 
 
@@ -84,19 +83,3 @@ def test_alternation_stops_before_the_energy_increases():
     _, energies = fit_context_vector(vectors, counts, 60)
     assert len(energies) == rises[0] + 1 and (np.diff(energies) < 0).all()
     np.testing.assert_allclose(energies, printed[: len(energies)], rtol=1e-7)
-
-
-@settings(max_examples=30)
-@given(corpora(), st.floats(0.1, 10), st.integers(0, 1000))
-def test_scale_and_rotation_equivariance(corpus, scale, seed):
-    vectors, counts = corpus
-    rotation, _ = np.linalg.qr(np.random.default_rng(seed).normal(size=(vectors.shape[1],) * 2))
-    v_0, _ = fit_context_vector(vectors, counts, 3)
-    turned, _ = fit_context_vector(scale * vectors @ rotation, counts, 3)
-    if len(vectors) > vectors.shape[1]:  # otherwise the first component may not be unique
-        np.testing.assert_allclose(turned, scale * v_0 @ rotation, rtol=1e-4, atol=1e-6 * scale)
-
-
-def test_zero_vectors_are_an_error():
-    with pytest.raises(InputError):
-        fit_context_vector(np.zeros((3, 2)), np.array([1, 2, 3]))

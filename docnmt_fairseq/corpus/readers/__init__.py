@@ -21,11 +21,7 @@ def make_reader(name: str, reading: Reading) -> Reader:
 
 
 def resolve(name: str, arguments: Sequence[str], reading: Reading) -> List[Path]:
-    """Returns the existing files of one ``--train``, ``--valid`` or ``--test``.
-
-    Raises:
-        InputError: the wrong number of files for the format, or a missing file.
-    """
+    """Returns the existing files of one ``--train``, ``--valid`` or ``--test``."""
     reader = make_reader(name, reading)
     paths = reader.resolve(arguments)
     for path in paths:

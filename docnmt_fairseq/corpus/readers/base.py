@@ -136,6 +136,14 @@ class Reader(ABC):
         """Number of sides of the documents."""
         return len(self.reading.languages)
 
+    def one_file(self, arguments: Sequence[str]) -> List[Path]:
+        """Returns the only argument as a path; ``resolve`` of formats with one file."""
+        return self.exactly(1, arguments)
+
+    def one_per_side(self, arguments: Sequence[str]) -> List[Path]:
+        """Returns the file of each side; ``resolve`` of formats with one file per side."""
+        return self.exactly(self.sides, arguments)
+
     def exactly(self, number: int, arguments: Sequence[str]) -> List[Path]:
         """Returns the arguments as paths; raises :class:`InputError` if their number is wrong."""
         if len(arguments) != number:

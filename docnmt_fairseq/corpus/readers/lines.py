@@ -28,12 +28,8 @@ class DelimitedReader(Reader):
     files = "PREFIX (files PREFIX.SOURCE and PREFIX.TARGET), or one file per side"
     Options = DelimitedOptions
     line_aligned = True
-
+    resolve = Reader.prefix_or_files
     options: DelimitedOptions
-
-    def resolve(self, arguments: Sequence[str]) -> List[Path]:
-        """Returns the files of a prefix, or the files themselves."""
-        return self.prefix_or_files(arguments)
 
     def read(self, paths: Sequence[Path]) -> Iterator[Document]:
         """Yields the documents."""
@@ -64,17 +60,10 @@ class DLinesReader(Reader):
 
     help = "one sentence per line, a line <d> starts a document"
     files = "one file per side"
-
-    def resolve(self, arguments: Sequence[str]) -> List[Path]:
-        """Returns one file per side."""
-        return self.exactly(self.sides, arguments)
+    resolve = Reader.one_per_side
 
     def read(self, paths: Sequence[Path]) -> Iterator[Document]:
-        """Yields the documents.
-
-        Raises:
-            InputError: unequal line counts, ``<d>`` on one side only, text before the first ``<d>``.
-        """
+        """Yields the documents."""
         builder = DocumentBuilder(tuple(map(str, paths)))
         started = False
         for number, texts in parallel_lines(paths):

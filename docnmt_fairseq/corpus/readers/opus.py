@@ -37,11 +37,7 @@ class OpusXmlReader(Reader):
         return self.exactly(3 if self.sides == 2 else 0, arguments)
 
     def read(self, paths: Sequence[Path]) -> Iterator[Document]:
-        """Yields one document per pair of films; the alignment may have either direction.
-
-        Raises:
-            InputError: malformed XML, other languages, or a missing film or sentence.
-        """
+        """Yields one document per pair of films; the alignment may have either direction."""
         alignment, *archives = paths
         counts: Counter[str] = Counter()
         omitted = Omitted(alignment, "films", self.reading.drop_incomplete)

@@ -47,11 +47,7 @@ class RowReader(Reader):
         return list(self.options.fields or self.reading.languages)[: self.sides]
 
     def documents(self, path: Path, rows: Iterable[Tuple[int, Any]]) -> Iterator[Document]:
-        """Yields the documents of numbered rows; rows without text are skipped.
-
-        Raises:
-            InputError: a side is missing or is not text, or the sides have different lines.
-        """
+        """Yields the documents of numbered rows; rows without text are skipped."""
         for number, row in rows:
             sides = [_lines(path, number, field, _value(path, number, row, field)) for field in self.fields]
             for field, lines in zip(self.fields, sides):

@@ -51,11 +51,8 @@ class TsvReader(Reader):
     files = "one file"
     Options = TsvOptions
 
+    resolve = Reader.one_file
     options: TsvOptions
-
-    def resolve(self, arguments: Sequence[str]) -> List[Path]:
-        """Returns the file."""
-        return self.exactly(1, arguments)
 
     def read(self, paths: Sequence[Path]) -> Iterator[Document]:
         """Yields the documents; empty rows are skipped if a column names the documents."""
@@ -88,10 +85,6 @@ def _read_table(
         columns: columns of the sides and of the document name.
         drop: leave out rows with another number of columns instead of refusing them.
         width: number of columns; 0: that of the first row.
-
-    Raises:
-        InputError: a row with another number of columns, an empty document name, a document that continues after
-            another one.
     """
     files = (str(path),) * len(columns.texts)
     cells = _cells(path, rows, columns, drop, width)

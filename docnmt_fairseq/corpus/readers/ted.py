@@ -68,17 +68,10 @@ class TedTagsReader(Reader):
 
     help = "WIT3/IWSLT training text (train.tags), documents are talks; titles and descriptions are left out"
     files = "PREFIX (such as train.tags.de-en), or one file per side"
-
-    def resolve(self, arguments: Sequence[str]) -> List[Path]:
-        """Returns one file per side."""
-        return self.prefix_or_files(arguments)
+    resolve = Reader.prefix_or_files
 
     def read(self, paths: Sequence[Path]) -> Iterator[Document]:
-        """Yields one document per talk; pairs without text on both sides are left out.
-
-        Raises:
-            InputError: different talks on both sides, unequal numbers of sentences, text before the first tag.
-        """
+        """Yields one document per talk; pairs without text on both sides are left out."""
         for document in _documents(paths, _talks_in_tags):
             rows = [(row, lines) for row, lines in zip(document.paragraphs[0], document.lines[0]) if any(row)]
             if rows:
@@ -122,17 +115,10 @@ class TedXmlReader(Reader):
 
     help = "WIT3/IWSLT TED XML (dev and test sets) and the older SGML of WMT, sides matched by document and segment id"
     files = "one XML file per side"
-
-    def resolve(self, arguments: Sequence[str]) -> List[Path]:
-        """Returns one file per side."""
-        return self.exactly(self.sides, arguments)
+    resolve = Reader.one_per_side
 
     def read(self, paths: Sequence[Path]) -> Iterator[Document]:
-        """Yields one document per talk.
-
-        Raises:
-            InputError: talks or segments differ between the sides, missing or repeated ids, unclosed elements.
-        """
+        """Yields one document per talk."""
         return _documents(paths, _talks_in_xml)
 
 
@@ -163,11 +149,7 @@ def _without_comments(text: str) -> str:
 
 
 def _elements(path: Path, pattern: "re.Pattern[str]", parts: Iterable[str], line: int) -> Iterator[Tuple[int, Match]]:
-    """Yields line and match of every element in parts of text that start at a line.
-
-    Raises:
-        InputError: a ``<doc>`` or ``<seg>`` that does not end, or is in the wrong place.
-    """
+    """Yields line and match of every element in parts of text that start at a line."""
     for part in parts:
         end = 0
         for match in pattern.finditer(part):

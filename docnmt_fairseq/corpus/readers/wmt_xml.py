@@ -33,19 +33,12 @@ class WmtXmlReader(Reader):
     files = "one XML file"
     Options = WmtXmlOptions
 
+    resolve = Reader.one_file
     options: WmtXmlOptions
     _reported = False  # that there are several references
 
-    def resolve(self, arguments: Sequence[str]) -> List[Path]:
-        """Returns the file."""
-        return self.exactly(1, arguments)
-
     def read(self, paths: Sequence[Path]) -> Iterator[Document]:
-        """Yields the documents with the paragraphs of the source; ``<hyp>`` is skipped.
-
-        Raises:
-            InputError: malformed XML, missing language or reference, ids missing, repeated or different between sides.
-        """
+        """Yields the documents with the paragraphs of the source; ``<hyp>`` is skipped."""
         (path,) = paths
         seen = set()
         omitted = Omitted(path, "documents", self.reading.drop_incomplete)

@@ -57,11 +57,7 @@ class SplitReport:
 
 
 def write_corpus(options: SynthOptions, output: Path) -> Dict[str, SplitReport]:
-    """Writes the corpus of ``options`` to the folder ``output`` and returns the content of each split.
-
-    Raises:
-        InputError: the train split is too small to measure the ceiling on, or another process writes to the folder.
-    """
+    """Writes the corpus of ``options`` to the folder ``output`` and returns the content of each split."""
     with folder_lock(output):
         (output / LEXICON).unlink(missing_ok=True)
         counts: Counts = Counter()
@@ -150,18 +146,10 @@ def write_cases(path: Path, cases: Iterable[Case]) -> None:
 
 
 def read_cases(path: Path) -> List[Case]:
-    """Reads a table written by :func:`write_cases`.
-
-    Raises:
-        InputError: it is missing or has no rows, or a row is malformed; names the line.
-    """
-    if not path.is_file():
-        raise InputError(f"{path}: no such file; write the corpus with docnmt synth")
+    """Reads a table written by :func:`write_cases`."""
     header, *lines = [*read_lines(path, strip="\r\n")] or [""]
     if header.split("\t") != list(COLUMNS):
         raise InputError.at(path, 1, f"expected the tab-separated header {' '.join(COLUMNS)}")
-    if not lines:
-        raise InputError(f"{path}: contains no rows; write the corpus again with more documents")
     cases = []
     for number, line in enumerate(lines, start=2):
         try:
@@ -182,9 +170,6 @@ def ceiling(counts: Counts, documents: Sequence[Sequence[Case]]) -> Dict[str, An
     Returns:
         ``{"kinds": {kind: figures}, "overall": figures, "source_words": {word: share}}`` where figures are
         ``accuracy`` (expected at best), ``cases``, ``independent_draws`` and ``upper_bound``.
-
-    Raises:
-        InputError: the train split lacks a source word of the split, or the split has none.
     """
     if not any(documents):
         raise InputError("--sentences-per-document: no document has room for an undecidable word; give larger numbers")
