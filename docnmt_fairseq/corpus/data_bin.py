@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Sequence
 
 import numpy as np
+from tqdm import tqdm
 
 from docnmt_fairseq.boundaries import BOUNDARIES, DOCUMENT, PARAGRAPH
 from docnmt_fairseq.corpus.files import read_lines
@@ -261,7 +262,7 @@ def dictionary_from_text(
 
     counts: Counter[str] = Counter()
     for text in texts:
-        for line in read_lines(text):
+        for line in tqdm(read_lines(text), desc=f"models/{Path(path).name}", unit=" lines", disable=None):
             counts.update(line.split())
     dictionary = Dictionary()
     for word, count in counts.items():

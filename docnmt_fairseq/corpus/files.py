@@ -30,6 +30,8 @@ SIGNATURES = {  # first bytes of packed files
     b"\x28\xb5\x2f\xfd": ".zst",
     b"PK\x03\x04": ".zip",
     b"7z\xbc\xaf": ".7z",
+    b"\x04\x22\x4d\x18": ".lz4",
+    b"\x1f\x9d": ".Z",
 }
 # Raised when a damaged file is read.
 DAMAGED = (OSError, EOFError, zlib.error, lzma.LZMAError, BadZipFile, zstd.ZstdError if zstd else BadZipFile)
@@ -78,6 +80,8 @@ def _raw_lines(stream: BinaryIO, name: PathLike) -> Iterator[bytes]:
         if first.startswith(signature):
             instead = f", or name it *{ending}" if ending in PACKED else f"; packed text may end in {', '.join(PACKED)}"
             raise InputError(f"{name}: a packed file ({ending}), not text; unpack it{instead}")
+    if first[257:262] == b"ustar":
+        raise InputError(f"{name}: a tar archive, not text; unpack it")
     if not second:  # one line, or lines that end with carriage returns
         yield from first.splitlines()
         return

@@ -40,7 +40,7 @@ from docnmt_fairseq.corpus.pipeline import (
 )
 from docnmt_fairseq.corpus.prepared import MANIFEST, data_bins
 from docnmt_fairseq.corpus.step_cache import Step, StepCache
-from docnmt_fairseq.corpus.subwords import check_subword_model, subword_encoder, train_subword_model
+from docnmt_fairseq.corpus.subwords import check_subword_model, train_subword_model
 from docnmt_fairseq.corpus.text import NON_JOINER, TextCounts, normalise_documents
 from docnmt_fairseq.corpus.tokenizers import train_truecaser
 from docnmt_fairseq.errors import InputError
@@ -225,15 +225,17 @@ class Preparation:
             self.cache.run(f"models/{name}", inputs, [path], partial(train, path))
 
     def check_non_joiners(self, read: Iterable[Step]) -> None:
-        """Warns of subword models that replace the zero-width non-joiners of the text by spaces."""
-        found = sum(step.values.get("non_joiners", 0) for step in read)
-        for name in sorted({str(one.subword_file) for one in self.pipelines.values() if found and one.has_pieces}):
-            (pieces,) = subword_encoder(self.models / name)([f"a{NON_JOINER}a"])
-            if NON_JOINER not in pieces:
-                logger.warning(
-                    f"models/{name}: reads the zero-width non-joiner U+200C, {found:,} of which are in the text, as a "
-                    "space, so translations lack it; --normalization nfkc keeps it"
-                )
+        """Warns of tokenisers and subword models that replace the zero-width non-joiners of the text by spaces."""
+        stages = ((TOKENIZED, "--tokenizer none"), (SUBWORD, "--normalization nfkc"))
+        for number, (side, pipeline) in enumerate(self.pipelines.items()):
+            found = sum(step.values["non_joiners"][number] for step in read)
+            for stage, remedy in stages if found else ():
+                (tokens,) = pipeline.encoder(self.models, 1, [stage])([f"a{NON_JOINER}a"])
+                if NON_JOINER not in tokens or (stage == TOKENIZED and " " in tokens):
+                    logger.warning(
+                        f"{stage}/*.{side}: {found:,} zero-width non-joiners U+200C of the text become spaces, so that "
+                        f"translations lack them; {remedy} keeps them"
+                    )
 
     def _copy_model(self, name: str, original: Path) -> None:
         path = self.models / name
@@ -298,8 +300,10 @@ class Preparation:
     def _items_of_files(self, split: str, dictionaries: Mapping[str, "Dictionary"]) -> Iterator[Sequence[Items]]:
         """Yields batches of the items of a split from its processed files."""
         numberings = list(map(DictionaryNumbering, dictionaries.values()))
-        for batch in zip(*(batches(read_lines(path)) for path in self.files(self.config.stages[-1], split))):
-            yield [number(lines) for number, lines in zip(numberings, batch)]
+        with tqdm(desc=f"{DATA_BIN}/{split}", unit=" lines", disable=None) as progress:
+            for batch in zip(*(batches(read_lines(path)) for path in self.files(self.config.stages[-1], split))):
+                yield [number(lines) for number, lines in zip(numberings, batch)]
+                progress.update(len(batch[0]))
 
     def _items_of_shard(
         self, shard: str, dictionaries: Mapping[str, "Dictionary"], workers: int
@@ -363,7 +367,7 @@ def sample_documents(
     chosen = set(np.random.default_rng(seed).permutation(total)[:wanted].tolist())
     documents = [[_documents(read_lines(path)) for path in shard] for shard in shards]
     with atomic_files(*output) as streams:
-        for number in range(total):
+        for number in tqdm(range(total), desc=f"text/{SAMPLE}", unit=" documents", disable=None):
             for stream, side in zip(streams, documents[number % len(shards)]):
                 text = next(side)
                 if number in chosen:

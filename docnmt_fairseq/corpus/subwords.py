@@ -6,7 +6,10 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
+from pathlib import Path
 from typing import TYPE_CHECKING, Callable, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple
+
+from tqdm import tqdm
 
 from docnmt_fairseq.boundaries import PARAGRAPH, is_boundary
 from docnmt_fairseq.corpus.files import read_lines
@@ -58,15 +61,16 @@ class SubwordOptions:
 
 def train_subword_model(paths: Sequence[PathLike], model: PathLike, options: SubwordOptions) -> None:
     """Trains a subword model on delimited files and writes it; deterministic."""
+    sentences = tqdm(_sentences(paths), desc=f"models/{Path(model).name}", unit=" sentences", disable=None)
     if options.kind == MERGES:
-        return learn_codes(_sentences(paths), model, options.vocab_size)
+        return learn_codes(sentences, model, options.vocab_size)
     import sentencepiece
 
     sentencepiece.set_random_generator_seed(options.seed)
     content = io.BytesIO()
     try:
         sentencepiece.SentencePieceTrainer.train(
-            sentence_iterator=_sentences(paths),
+            sentence_iterator=iter(sentences),
             model_writer=content,
             model_type=options.kind,
             vocab_size=max(options.vocab_size, SPECIAL_PIECES),

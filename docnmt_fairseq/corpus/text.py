@@ -16,7 +16,8 @@ INVISIBLE = re.compile(
     "[\x00-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ud800-\udfff\ufeff]"
 )
 NON_JOINER = "\u200c"
-NOTHING = "\u200c\u200d\u2581\ufffd "  # joiners, and characters that SentencePiece drops
+# Joiners, characters that SentencePiece drops, fillers and variation selectors: a text of them alone shows nothing.
+NOTHING = "\u200c\u200d\u2581\ufffd\u034f\u115f\u1160\u2800\u3164\uffa0\ufe0e\ufe0f "
 
 
 def normalise(text: str) -> str:
@@ -39,7 +40,7 @@ def is_blank(line: str) -> bool:
 
 @dataclass
 class TextCounts:
-    """Counts of the documents that :func:`normalise_documents` yielded; ``words`` has one number per side."""
+    """Counts of the documents that :func:`normalise_documents` yielded; lists have one number per side."""
 
     documents: int = 0
     paragraphs: int = 0
@@ -48,7 +49,7 @@ class TextCounts:
     dropped_pairs: int = 0
     words: List[int] = field(default_factory=list)
     further_levels: int = 0  # levels above the paragraph that end with paragraphs
-    non_joiners: int = 0  # zero-width non-joiners, which SentencePiece may replace
+    non_joiners: List[int] = field(default_factory=list)  # zero-width non-joiners, which models may replace
 
     def add(self, document: Document) -> None:
         """Adds one document."""
@@ -58,10 +59,10 @@ class TextCounts:
         self.sentences += len(document)
         self.longest_document = max(self.longest_document, len(document))
         for texts in document.sentences():
-            self.words = self.words or [0] * len(texts)
+            self.words, self.non_joiners = self.words or [0] * len(texts), self.non_joiners or [0] * len(texts)
             for side, text in enumerate(texts):
                 self.words[side] += text.count(" ") + 1
-                self.non_joiners += text.count(NON_JOINER)
+                self.non_joiners[side] += text.count(NON_JOINER)
 
 
 def normalise_documents(documents: Iterable[Document], on_empty: str, counts: TextCounts) -> Iterator[Document]:

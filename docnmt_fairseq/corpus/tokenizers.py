@@ -8,7 +8,10 @@ import logging
 import re
 import tempfile
 import warnings
+from pathlib import Path
 from typing import Callable
+
+from tqdm import tqdm
 
 from docnmt_fairseq.boundaries import is_boundary
 from docnmt_fairseq.corpus.files import read_lines
@@ -78,7 +81,8 @@ def train_truecaser(text: PathLike, model: PathLike) -> None:
     """Trains a Moses truecaser on a delimited, tokenised file and writes its model."""
     from sacremoses import MosesTruecaser
 
-    sentences = (line.split() for line in read_lines(text) if not is_boundary(line))
+    lines = tqdm(read_lines(text), desc=f"models/{Path(model).name}", unit=" lines", disable=None)
+    sentences = (line.split() for line in lines if not is_boundary(line))
     with atomic_path(model) as temporary:
         MosesTruecaser().train(sentences, save_to=str(temporary))
 

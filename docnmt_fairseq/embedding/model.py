@@ -12,6 +12,7 @@ from typing import Iterator, List, Sequence
 import numpy as np
 import torch
 import torch.nn.functional as F
+from tqdm import tqdm
 
 from docnmt_fairseq.boundaries import is_boundary
 from docnmt_fairseq.corpus.files import npy_on_disk, read_lines
@@ -81,6 +82,7 @@ class SentenceEmbedding:
             raise InputError(f"{source}: is empty")
         lines = read_lines(source)
         with npy_on_disk(target, (total, self.width), np.float32) as vectors:
+            lines = tqdm(lines, desc=str(target), total=total, unit=" lines", disable=None)
             for start in range(0, total, CHUNK):
                 chunk = list(islice(lines, CHUNK))
                 words = self.vocabulary.encode("" if is_boundary(line) else line for line in chunk)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import List, Optional, Sequence, Tuple
 
 import numpy as np
+from tqdm import tqdm
 
 from docnmt_fairseq.boundaries import paragraph_symbol
 from docnmt_fairseq.corpus.data_bin import dictionary_errors, read_language_tokens
@@ -61,6 +62,7 @@ def fill(
     index: DocumentIndex,
     symbols: Sequence[str],
     language_token: Optional[int] = None,
+    title: Optional[str] = None,
 ) -> int:
     """Writes the result of :func:`most_similar` for each document to the rows of its sentences.
 
@@ -71,12 +73,14 @@ def fill(
         index: documents of the corpus.
         symbols: symbols of the dictionary.
         language_token: token at the start of all sentences, if any.
+        title: title of a progress bar; None: no bar.
 
     Returns:
         number of tokens that have a vector.
     """
     words_of, known = embedding.vocabulary.of_tokens(symbols), 0
-    for start, end in pairwise(index.documents):
+    documents = tqdm(pairwise(index.documents), title, len(index), unit=" documents", disable=None if title else True)
+    for start, end in documents:
         items = index.items[start:end]
         sentences = [lines[int(item)].numpy() for item in items]
         words = words_of([tokens[1:] if tokens[0] == language_token else tokens for tokens in sentences])
@@ -117,7 +121,7 @@ def write_neighbours(
         index = DocumentIndex.build(marks, str(prefix), unmarked)
         with npy_on_disk(similar_file(prefix), (len(lines), embedding.settings.neighbours), np.int16) as found:
             token = dictionary.indices.get(tokens.get(language))
-            if not fill(found, embedding, lines, index, dictionary.symbols, token):
+            if not fill(found, embedding, lines, index, dictionary.symbols, token, similar_file(prefix).name):
                 raise InputError(f"{prefix}: no word has a vector; fit the model on the same (sub)words")
         logger.info(f"{similar_file(prefix)}: {len(index.items):,} sentences in {len(index):,} documents")
         total += len(index.items)

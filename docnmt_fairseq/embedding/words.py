@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Callable, Dict, Iterable, Iterator, List, Optional, Sequence, Set, Tuple
 
 import numpy as np
+from tqdm import tqdm
 
 from docnmt_fairseq.boundaries import PARAGRAPH, is_boundary
 from docnmt_fairseq.corpus.files import read_lines
@@ -37,7 +38,8 @@ def read_text_vectors(path: PathLike) -> WordVectors:
     """
     vectors: Dict[str, np.ndarray] = {}
     width = repeated = 0
-    for number, line in enumerate(read_lines(path, strip=" \r\n"), start=1):
+    lines = tqdm(read_lines(path, strip=" \r\n"), desc=str(path), unit=" vectors", disable=None)
+    for number, line in enumerate(lines, start=1):
         fields = line.split(" ")
         if number == 1 and len(fields) == 2 and all(field.isdecimal() for field in fields):
             width = int(fields[1])
@@ -143,7 +145,8 @@ class Vocabulary:
 
     def encode_files(self, paths: Iterable[PathLike]) -> Iterator[Words]:
         """Yields the words of delimited text in chunks, without marks."""
-        sentences = (line for path in paths for line in read_lines(path) if not is_boundary(line))
+        files = (tqdm(read_lines(path), desc=str(path), unit=" lines", disable=None) for path in paths)
+        sentences = (line for file in files for line in file if not is_boundary(line))
         while chunk := list(islice(sentences, CHUNK)):
             yield self.encode(chunk)
 

@@ -76,7 +76,7 @@ def test_equivalent_files(tmp_path, text):
     assert read(files(tmp_path, text)) == [[[("a",)]], [[("b",)], [("c",)]]]
 
 
-@pytest.mark.parametrize("blank", ["\u200b", "\ufeff", "\xa0", "\u200e\u2060", "\xad", "\ufeff \u200c"])
+@pytest.mark.parametrize("blank", ["\u200b", "\ufeff", "\xa0", "\u200e\u2060", "\xad", "\ufeff \u200c", "\u3164\u2800"])
 def test_lines_without_visible_characters_end_documents(tmp_path, caplog, blank):
     source, target = f"a\n{blank}\nb\n\nc\n{blank}\n", f"A\n\nB\n{blank}\nC\n"
     for empty_sides in (False, True):

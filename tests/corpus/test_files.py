@@ -52,7 +52,12 @@ def test_a_prefix_finds_packed_files(tmp_path, ending):
 
 @pytest.mark.parametrize(
     ("content", "line"),
-    [(b"PK\x03\x04a\n", r"a packed file \(.zip\)"), (b"a\n\xff\n", ":2: not UTF-8"), (None, "cannot be read")],
+    [
+        (b"PK\x03\x04a\n", r"a packed file \(.zip\)"),
+        (bytes(257) + b"ustar", "a tar archive"),
+        (b"a\n\xff\n", ":2: not UTF-8"),
+        (None, "cannot be read"),
+    ],
 )
 def test_bad_files(tmp_path, content, line):
     if content is not None:

@@ -285,18 +285,20 @@ def test_options_by_name():
 
 
 @pytest.mark.parametrize(
-    ("word", "options", "warned"),
+    ("word", "options", "remedies"),
     [
-        ("می\u200cخواهم", {}, True),
-        ("می\u200cخواهم", {"normalization": "nfkc"}, False),
-        ("می\u200cخواهم", {"subwords": "none"}, False),
-        ("ශ්\u200dරී", {}, False),
+        ("می\u200cخواهم", {}, ["--normalization nfkc"]),
+        ("می\u200cخواهم", {"normalization": "nfkc"}, []),
+        ("می\u200cخواهم", {"subwords": "none", "tokenizer": "moses"}, ["--tokenizer none"]),
+        ("ශ්\u200dරී", {}, []),
     ],
 )
-def test_non_joiners_that_the_subword_model_drops(tmp_path, caplog, word, options, warned):
+def test_non_joiners_that_models_drop(tmp_path, caplog, word, options, remedies):
     write_corpus(tmp_path)
     for name in ("train", "test"):
         path = tmp_path / f"{name}.de"
         path.write_text(path.read_text().replace("THE", word), encoding="utf-8")
     prepare(config(tmp_path, **options))
-    assert ("--normalization nfkc" in caplog.text) is warned
+    assert [message.split("; ")[-1] for message in caplog.messages if "U+200C" in message] == [
+        f"{remedy} keeps them" for remedy in remedies
+    ]

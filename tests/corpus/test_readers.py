@@ -159,6 +159,13 @@ def test_bad_ted_xml(tmp_path, old, new, parts):
     refused("ted-xml", [write(tmp_path, "en.xml", TED), write(tmp_path, "de.xml", TED.replace(old, new, 1))], *parts)
 
 
+def test_talks_with_different_segments_are_left_out_on_request(tmp_path, caplog):
+    files = [write(tmp_path, "en.xml", TED), write(tmp_path, "de.xml", TED.replace('<seg id="2">', '<seg id="3">'))]
+    refused("ted-xml", files, "--on-empty drop leaves out such talks")
+    assert text(read("ted-xml", files, Reading("en", "de", True))) == [[[("x", "x")]]]
+    assert "de.xml: 1 talks left out; the first: " in caplog.text
+
+
 SGML = """<srcset setid="newstest2009" srclang="any">
 <doc docid="idnes.cz/1" genre="news" origlang="cz">
 <hl>

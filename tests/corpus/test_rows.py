@@ -95,6 +95,17 @@ def test_bad_rows(tmp_path, row, message):
     refused("jsonl", [jsonl(tmp_path, [ROWS[0], row])], "x.jsonl:2: ", message)
 
 
+def test_bad_rows_are_left_out_on_request(tmp_path, caplog):
+    lines = [json.dumps(ROWS[0]), "{", json.dumps(BAD["lines"][0]), json.dumps(ROWS[2])]
+    documents = read("jsonl", [write(tmp_path, "x.jsonl", "\n".join(lines))], Reading("en", "de", True))
+    assert text(documents) == [TEXT[0], TEXT[2]] and "x.jsonl: 2 documents left out; the first: " in caplog.text
+
+
+def test_lines_without_visible_characters_end_paragraphs(tmp_path):
+    rows = [{"en": "a\n\u200b\nb", "de": "A\n\nB"}, {"en": ["a", "\u3164", "b"], "de": ["A", "", "B"]}]
+    assert text(read("jsonl", [jsonl(tmp_path, rows)])) == [[[("a", "A")], [("b", "B")]]] * 2
+
+
 def test_empty_lines_are_skipped(tmp_path):
     rows = jsonl(tmp_path, ROWS).read_text().splitlines()
     documents = read("jsonl", [write(tmp_path, "x.jsonl", "\n".join([rows[0], "", " ", *rows[1:], "", ""]))])

@@ -44,7 +44,7 @@ def test_counts():
     documents = [document([("a b", "A")], [("c", "C D E")]), document([("d", "D")])]
     kept = list(normalise_documents(documents, "error", counts))
     assert kept == documents
-    assert counts == TextCounts(2, 2 + 1, 3, 2, 0, [4, 5])
+    assert counts == TextCounts(2, 2 + 1, 3, 2, 0, [4, 5], non_joiners=[0, 0])
 
 
 def test_empty_sentence_is_refused_or_dropped():

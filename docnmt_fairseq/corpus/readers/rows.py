@@ -3,12 +3,13 @@
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Iterable, Iterator, List, Sequence, Tuple
+from typing import Any, Iterable, Iterator, List, Optional, Sequence, Tuple
 
 from docnmt_fairseq.boundaries import MAX_LEVELS, boundary, levels_ended
 from docnmt_fairseq.corpus.document import Document, DocumentBuilder
 from docnmt_fairseq.corpus.files import read_lines
-from docnmt_fairseq.corpus.readers.base import Reader, ReaderOptions, register
+from docnmt_fairseq.corpus.readers.base import Omitted, Reader, ReaderOptions, register
+from docnmt_fairseq.corpus.text import is_blank
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.options import option
 
@@ -47,25 +48,33 @@ class RowReader(Reader):
         return list(self.options.fields or self.reading.languages)[: self.sides]
 
     def documents(self, path: Path, rows: Iterable[Tuple[int, Any]]) -> Iterator[Document]:
-        """Yields the documents of numbered rows; rows without text are skipped."""
+        """Yields the documents of numbered rows, values or lines of JSON; rows without text are skipped."""
+        omitted = Omitted(path, "documents", self.reading.drop_incomplete)
         for number, row in rows:
-            sides = [_lines(path, number, field, _value(path, number, row, field)) for field in self.fields]
-            for field, lines in zip(self.fields, sides):
-                if len(lines) != len(sides[0]):
-                    counts = f"{len(sides[0])} sentences in {self.fields[0]}, but {len(lines)} in {field}"
-                    raise InputError.at(path, number, f"{counts}; both sides need the same sentences")
-            builder = DocumentBuilder((str(path),) * self.sides)
-            for texts in zip(*sides):
-                levels = [levels_ended(text) for text in texts]
-                if min(levels) < max(levels):
-                    message = f"{boundary(max(levels))} on one side only; boundaries must be the same on both sides"
-                    raise InputError.at(path, number, message)
-                if levels[0] or not any(texts):
-                    builder.end_paragraph(max(levels[0], 1))
-                else:
-                    builder.add(texts, (number,) * self.sides)
-            if not builder.empty:
-                yield builder.end_document()
+            document = None
+            with omitted.catch():
+                document = self._document(path, number, _parsed(path, number, row) if isinstance(row, str) else row)
+            if document is not None:
+                yield document
+        omitted.report()
+
+    def _document(self, path: Path, number: int, row: Any) -> Optional[Document]:
+        sides = [_lines(path, number, field, _value(path, number, row, field)) for field in self.fields]
+        for field, lines in zip(self.fields, sides):
+            if len(lines) != len(sides[0]):
+                counts = f"{len(sides[0])} sentences in {self.fields[0]}, but {len(lines)} in {field}"
+                raise InputError.at(path, number, f"{counts}; both sides need the same sentences")
+        builder = DocumentBuilder((str(path),) * self.sides)
+        for texts in zip(*sides):
+            levels = [levels_ended(text) for text in texts]
+            if min(levels) < max(levels):
+                message = f"{boundary(max(levels))} on one side only; boundaries must be the same on both sides"
+                raise InputError.at(path, number, message)
+            if levels[0] or not any(texts):
+                builder.end_paragraph(max(levels[0], 1))
+            else:
+                builder.add(texts, (number,) * self.sides)
+        return None if builder.empty else builder.end_document()
 
 
 @register("jsonl")
@@ -77,7 +86,8 @@ class JsonLinesReader(RowReader):
     def read(self, paths: Sequence[Path]) -> Iterator[Document]:
         """Yields the documents."""
         for path in paths:
-            yield from self.documents(path, _json_rows(path))
+            lines = enumerate(read_lines(path), start=1)
+            yield from self.documents(path, ((number, line) for number, line in lines if line))
 
 
 @register("parquet")
@@ -93,14 +103,11 @@ class ParquetReader(RowReader):
             yield from self.documents(path, _parquet_rows(path, columns))
 
 
-def _json_rows(path: Path) -> Iterator[Tuple[int, Any]]:
-    for number, line in enumerate(read_lines(path), start=1):
-        if not line:
-            continue
-        try:
-            yield number, json.loads(line)
-        except ValueError as error:
-            raise InputError.at(path, number, f"not JSON: {error}") from error
+def _parsed(path: Path, number: int, line: str) -> Any:
+    try:
+        return json.loads(line)
+    except ValueError as error:
+        raise InputError.at(path, number, f"not JSON: {error}") from error
 
 
 def _parquet_rows(path: Path, columns: List[str]) -> Iterator[Tuple[int, Any]]:
@@ -141,9 +148,9 @@ def _value(path: Path, number: int, row: Any, field: str) -> Any:
 def _lines(path: Path, number: int, field: str, value: Any) -> List[str]:
     """Returns the sentences of a side with boundaries between paragraphs, sections, ...."""
     if isinstance(value, str):
-        return [line.strip() for line in value.split("\n")]
+        value = value.split("\n")
     if isinstance(value, list) and all(isinstance(entry, str) for entry in value):
-        return [" ".join(entry.split()) for entry in value]
+        return ["" if is_blank(entry) else " ".join(entry.split()) for entry in value]
     if isinstance(value, list) and all(isinstance(entry, list) for entry in value):
         levels = _depth(value) - 1
         if levels > MAX_LEVELS:

@@ -10,7 +10,7 @@ from typing import Callable, Dict, Iterable, Iterator, List, Sequence, Set, Tupl
 from docnmt_fairseq.corpus import xml
 from docnmt_fairseq.corpus.document import Document, DocumentBuilder
 from docnmt_fairseq.corpus.files import read_lines
-from docnmt_fairseq.corpus.readers.base import Reader, register
+from docnmt_fairseq.corpus.readers.base import Omitted, Reader, register
 from docnmt_fairseq.errors import InputError
 
 Match = re.Match[str]
@@ -43,8 +43,9 @@ class Talk:
     tags: Set[str] = field(default_factory=set)  # tag lines so far, in training text
 
 
-def _documents(paths: Sequence[Path], talks_of: Callable[[Path], Iterator[Talk]]) -> Iterator[Document]:
-    """Yields one document per talk; raises :class:`InputError` if the sides have different talks or sentences."""
+def _documents(paths: Sequence[Path], talks_of: Callable[[Path], Iterator[Talk]], drop: bool) -> Iterator[Document]:
+    """Yields one document per talk; talks with different sentences on the sides are an error, or left out."""
+    omitted = Omitted(paths[-1], "talks", drop)
     for talks in zip_longest(*map(talks_of, paths)):
         first = next(talk for talk in talks if talk is not None)
         for path, talk in zip(paths, talks):
@@ -53,13 +54,20 @@ def _documents(paths: Sequence[Path], talks_of: Callable[[Path], Iterator[Talk]]
             if talk.identifier != first.identifier:
                 message = f"talk {talk.identifier} here, but talk {first.identifier} in {paths[0]}"
                 raise InputError.at(path, talk.line, f"{message}; both sides need the same talks in the same order")
-            xml.check_same_ids(path, talk.line, f"talk {talk.identifier}", first.sentences, talk.sentences)
+        complete = False
+        with omitted.catch():
+            for path, talk in zip(paths, talks):
+                xml.check_same_ids(path, talk.line, f"talk {talk.identifier}", first.sentences, talk.sentences)
+            complete = True
+        if not complete:
+            continue
         builder = DocumentBuilder(tuple(map(str, paths)))
         for identifier in first.sentences:
             texts, lines = zip(*(talk.sentences[identifier] for talk in talks))
             builder.add(texts, lines)
         if not builder.empty:
             yield builder.end_document()
+    omitted.report()
 
 
 @register("ted-tags")
@@ -72,7 +80,7 @@ class TedTagsReader(Reader):
 
     def read(self, paths: Sequence[Path]) -> Iterator[Document]:
         """Yields one document per talk; pairs without text on both sides are left out."""
-        for document in _documents(paths, _talks_in_tags):
+        for document in _documents(paths, _talks_in_tags, self.reading.drop_incomplete):
             rows = [(row, lines) for row, lines in zip(document.paragraphs[0], document.lines[0]) if any(row)]
             if rows:
                 sentences, numbers = map(list, zip(*rows))
@@ -119,7 +127,7 @@ class TedXmlReader(Reader):
 
     def read(self, paths: Sequence[Path]) -> Iterator[Document]:
         """Yields one document per talk."""
-        return _documents(paths, _talks_in_xml)
+        return _documents(paths, _talks_in_xml, self.reading.drop_incomplete)
 
 
 def _talks_in_xml(path: Path) -> Iterator[Talk]:

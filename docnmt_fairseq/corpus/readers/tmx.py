@@ -8,7 +8,7 @@ from lxml import etree
 
 from docnmt_fairseq.corpus import xml
 from docnmt_fairseq.corpus.document import Document, Sentence, split_at_names
-from docnmt_fairseq.corpus.readers.base import Reader, ReaderOptions, register
+from docnmt_fairseq.corpus.readers.base import Omitted, Reader, ReaderOptions, register
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.options import option
 
@@ -45,13 +45,19 @@ class TmxReader(Reader):
 
     def _units(self, path: Path) -> Iterator[Tuple[int, str, Sentence]]:
         """Yields line, document name and texts of every unit that has all languages."""
+        omitted = Omitted(path, "units", self.reading.drop_incomplete)
         for unit in xml.iterate_elements(path, "tu"):
             variants = _variants(unit)
             found = [_in_language(variants, language) for language in self.reading.languages]
             segments = [None if variant is None else variant.find("seg") for variant in found]
+            row = None
             if all(segment is not None for segment in segments):
-                texts = tuple(_text_of(path, segment) for segment in segments if segment is not None)
-                yield xml.line_of(unit), self._document(path, unit), texts
+                with omitted.catch():
+                    texts = tuple(_text_of(path, segment) for segment in segments if segment is not None)
+                    row = xml.line_of(unit), self._document(path, unit), texts
+            if row is not None:
+                yield row
+        omitted.report()
 
     def _document(self, path: Path, unit: etree._Element) -> str:
         """Returns the name of a unit's document, from the unit or one of its variants."""
