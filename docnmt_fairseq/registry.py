@@ -2,10 +2,7 @@
 
 import importlib
 import pkgutil
-from dataclasses import fields
-from typing import Any, Callable, Dict, Generic, Iterable, List, Optional, Set, Type, TypeVar
-
-from docnmt_fairseq.options import flag_of
+from typing import Any, Callable, Dict, Generic, Iterable, List, Type, TypeVar
 
 T = TypeVar("T")
 
@@ -26,46 +23,27 @@ class Registry(Generic[T]):
 
     Args:
         kind: description of the registered classes for messages, e.g. "context mechanism".
-        check: function that returns a contract violation of a class, or None.
     """
 
-    def __init__(self, kind: str, check: Callable[[Type[T]], Optional[str]] = lambda _: None):
-        self.kind, self.check = kind, check
+    def __init__(self, kind: str):
+        self.kind = kind
         self._classes: Dict[str, Type[T]] = {}
-        self._options: Optional[Set[str]] = None  # options that the models were defined with
 
     def register(self, name: str) -> Callable[[Type[T]], Type[T]]:
-        """Class decorator that registers a class under a name.
-
-        Raises:
-            ValueError: the name is taken, the class violates its contract, or it declares options after the models
-                were defined.
-        """
+        """Class decorator that registers a class under a name; ``ValueError`` if the name is taken."""
 
         def decorate(cls: Type[T]) -> Type[T]:
             if name in self._classes:
                 raise ValueError(f"{self.kind} {name!r} is already registered")
-            problem = self.check(cls) or self._late(cls)
-            if problem is not None:
-                raise ValueError(f"{self.kind} {name!r}: {problem}")
             self._classes[name] = cls
             return cls
 
         return decorate
 
     def options(self) -> List[Type[Any]]:
-        """Dataclasses ``Options`` of all registered classes; afterwards no class may add options."""
+        """Dataclasses ``Options`` of all registered classes."""
         found: List[Any] = [self._classes[name] for name in self.names()]
-        self._options = {known.name for cls in found for known in fields(cls.Options)}
         return [cls.Options for cls in found]
-
-    def _late(self, cls: Any) -> Optional[str]:
-        """Message about options that the models were defined without, or None."""
-        unknown = [] if self._options is None else [o.name for o in fields(cls.Options) if o.name not in self._options]
-        if not unknown:
-            return None
-        flags = ", ".join(map(flag_of, unknown))
-        return f"the models were defined without {flags}; import it first, before docnmt_fairseq.models"
 
     def __getitem__(self, name: str) -> Type[T]:
         if name not in self:

@@ -7,33 +7,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from docnmt_fairseq.context.base import CONTEXT_MECHANISMS, ContextMechanism, NoOptions
 from docnmt_fairseq.options import option, problems_of
-
-
-@pytest.mark.parametrize("places", [(), ("replase",), ("block", "under")])
-def test_unknown_placements_are_refused(places):
-    class Somewhere(ContextMechanism):
-        placements = places
-
-    with pytest.raises(ValueError, match="placements"):
-        CONTEXT_MECHANISMS.register("somewhere")(Somewhere)
-    assert "somewhere" not in CONTEXT_MECHANISMS
-
-
-def test_options_registered_after_the_models_are_refused():
-    import docnmt_fairseq.models.transformer.config  # noqa: F401
-
-    class Late(ContextMechanism):
-        @dataclass(frozen=True)
-        class Options(NoOptions):
-            late_by: int = option(1, "updates")
-
-        placements = ("block",)
-
-    with pytest.raises(ValueError, match="--late-by"):
-        CONTEXT_MECHANISMS.register("late")(Late)
-    assert "late" not in CONTEXT_MECHANISMS
 
 
 def test_importing_a_contract_does_not_import_the_models():

@@ -2,7 +2,6 @@
 
 import importlib.util
 import json
-import shutil
 from pathlib import Path
 
 import pytest
@@ -120,17 +119,6 @@ def test_reuse_for_a_new_test_set(finished, tmp_path):
     assert (tmp_path / "out" / "truecased" / "test.en").read_text() == "the cat .\n<p>\nit sat .\n\n"
 
 
-def test_given_subword_models(finished, tmp_path):
-    folder, first = finished
-    write_corpus(tmp_path)
-    model = folder / "out" / "models" / "subword.model"
-    manifest = prepare(config(tmp_path, train=None, subword_model=[model]))
-    assert manifest["models"]["subword.model"] == first["models"]["subword.model"]
-    shutil.rmtree(tmp_path / "out")
-    manifest = prepare(config(tmp_path, train=None, subword_model=[model, model], joint=False))
-    assert {"subword.en.model", "subword.de.model"} <= manifest["models"].keys()
-
-
 @pytest.mark.skipif(importlib.util.find_spec("jieba") is None, reason="jieba is not installed")
 def test_chinese_english_talks(tmp_path):
     tags = "<url>u</url>\n<talkid>{talk}</talkid>\n<title>Not a sentence</title>\n{text}"
@@ -215,17 +203,6 @@ def test_extra_sides_in_a_task(with_extra_sides):
             assert dictionary.string(tokens) == known[line]
 
 
-def test_models_of_extra_sides(with_extra_sides, tmp_path):
-    folder, first = with_extra_sides
-    models = first["models"]
-    assert models["dict.mt.txt"] == models["dict.de.txt"] != models["dict.gloss.txt"]
-    assert {"subword.gloss.model", "truecaser.gloss"} <= models.keys()
-    assert not {"subword.mt.model", "truecaser.mt"} & models.keys()
-    options = {"test": [str(folder / "test")], "reuse": folder / "out"}
-    manifest = prepare(PrepareConfig("en", "de", tmp_path / "out", **options))
-    assert manifest["models"] == models and (tmp_path / "out" / "subword" / "test.gloss").is_file()
-
-
 def test_edit_operations_as_targets(tmp_path):
     write_corpus(tmp_path)
     out = tmp_path / "out"
@@ -247,23 +224,15 @@ def test_edit_operations_as_targets(tmp_path):
 BAD_OPTIONS = [
     ({"train": None, "test": []}, "nothing to prepare"),
     ({"train": None}, "--train is required"),
-    ({"train": None, "subword_model": ["m"], "truecase": True}, "--train is required"),
     ({"tokenizer": "mose", "vocab_size": 0, "character_coverage": 0.9}, "--tokenizer.*--vocab-size.*--character-cov"),
     ({"subwords": RELEASED[0]}, "--subwords"),
     ({"subword_model": ["a", "b"]}, "--subword-model"),
-    ({"subword_model": ["a"], "subwords": "none"}, "--subword-model"),
-    ({"target_lang": "en"}, "--source-lang and --target-lang"),
-    ({"test": ["nowhere"]}, r"nowhere\.en"),
     ({"train": ["a", "+"]}, r"\+"),
     ({"source_tokenizer": "jieba"}, "--source-tokenizer jieba"),
     ({"output": "a", "reuse": "b/../a"}, "--reuse"),
     ({"extra": ["mt=both"]}, "--extra mt=both"),
-    ({"extra": ["mt", "mt=own"]}, "--extra mt"),
-    ({"extra": ["none"]}, r"train\.none"),
-    ({"extra": ["mt"], "format": "d-lines"}, "--extra mt"),
     ({"edits_of": "de", "extra": ["mt=like-target"]}, "--edits-of de"),
     ({"edits_of": "en", "truecase": True}, "--edits-of en"),
-    ({"edits_of": "en", "target_tokenizer": "moses"}, "--edits-of en"),
     ({"edits_of": "mt", "extra": ["mt=own"]}, "--edits-of mt"),
 ]
 

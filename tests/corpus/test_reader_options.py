@@ -79,12 +79,3 @@ def test_options_of_a_reader_are_keys_of_recipes(toy, tmp_path):
     assert read_dataset_config(path).prepare == {"toy_lines": 3}
     with pytest.raises(InputError):
         read_dataset_config(write(tmp_path, "toy.yaml", RECIPE % 0))
-
-
-def test_readers_cannot_declare_an_option_differently(toy):
-    @dataclass(frozen=True)
-    class Other(ReaderOptions):
-        toy_lines: int = option(2, "lines of a page")
-
-    with pytest.raises(ValueError, match="--toy-lines"):
-        register("toy-2")(type("OtherReader", (ToyReader,), {"Options": Other}))

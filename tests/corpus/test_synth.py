@@ -97,14 +97,6 @@ def test_context_decides_every_word(corpus):
         assert not set(words) & set(case.wrong)
 
 
-def test_table_contains_every_undecidable_word(corpus):
-    lexicon = json.loads((corpus / "lexicon.json").read_text())
-    words = {lexicon["pronoun"], lexicon["you"], *lexicon["ambiguous"]}
-    named = {case.id for case in read_cases(corpus / "test.phenomena.tsv")}
-    counts = [len(words & set(line.split())) for line in lines_of(corpus, "test.src")]
-    assert {i for i, count in enumerate(counts) if count} == named and max(counts) == 1
-
-
 def test_nearest_noun_is_often_wrong(default_corpus):
     lexicon = json.loads((default_corpus / "lexicon.json").read_text())
     source = lines_of(default_corpus, "test.src")

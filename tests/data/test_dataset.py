@@ -32,15 +32,6 @@ def test_ids_are_line_numbers_and_rows_are_in_document_order(data_bin):
     assert batch["nsentences"] == 11 and batch["ntokens"] == layout.tokens.total
 
 
-def test_the_decoder_input_is_the_shifted_target(data_bin):
-    dataset = dataset_of(data_bin)
-    batch = dataset.collater([dataset[0]])
-    previous, target = batch["net_input"]["prev_output_tokens"], batch["target"]
-    for row_before, row in zip(previous.tolist(), target.tolist()):
-        real = [token for token in row if token != 1]
-        assert [token for token in row_before if token != 1] == [2, *real[:-1]]
-
-
 def test_overlap_is_encoded_only(data_bin):
     options = ["--max-document-sentences", "2", "--context-overlap", "1", "--context-overlap-after", "1"]
     dataset = dataset_of(data_bin, *options)
@@ -60,13 +51,6 @@ def test_chunks_do_not_depend_on_references(data_bin):
     dataset_alone = task.documents_in_memory([dataset.src[line] for line in range(len(dataset.src))])
     assert dataset.target_sizes is not None and dataset_alone.target_sizes is None
     assert dataset_alone.chunks.start.tolist() == dataset.chunks.start.tolist()
-
-
-def test_hidden_context_makes_documents_of_one_sentence(data_bin):
-    dataset = dataset_of(data_bin, "--context", "none", "--max-document-sentences", "2", "--context-overlap", "1")
-    layout = dataset.collater([dataset[0], dataset[1]])["net_input"]["layout"]
-    assert set(layout.sentences.lengths.tolist()) == {1}
-    assert not layout.sentence_position.any() and not layout.unit_position.any() and layout.decoded is None
 
 
 def drawn_of(dataset, epoch):
@@ -190,15 +174,6 @@ def test_worker_processes(data_bin):
         dataset, batch_sampler=[[0, 1], [2]], collate_fn=dataset.collater, num_workers=1
     )
     assert [batch["id"].tolist()[0] for batch in loader] == [0, 8]
-
-
-def test_a_worker_gathers_the_batch_in_one_buffer(data_bin, monkeypatch):
-    dataset = dataset_of(data_bin)
-    monkeypatch.setattr("docnmt_fairseq.data.dataset.get_worker_info", lambda: "a worker's")
-    layout = dataset.collater([dataset[0], dataset[1]])["net_input"]["layout"]
-    tensors = [layout.tokens.item_row, layout.sentence_position, layout.target_tokens.item_column]
-    assert len({tensor.untyped_storage().data_ptr() for tensor in tensors}) == 1
-    assert layout.tokens.item_row.tolist()[:5] == [0, 0, 0, 0, 1]
 
 
 def test_rows_are_padded_in_fewer_groups_for_a_gpu(data_bin):

@@ -10,7 +10,7 @@ from fairseq.data.indexed_dataset import MMapIndexedDataset
 from docnmt_fairseq.corpus.data_bin import DictionaryNumbering, ItemWriter
 from docnmt_fairseq.data import loading
 from docnmt_fairseq.data.dataset import sentence_sizes
-from docnmt_fairseq.data.loading import cache_indexes, read_index
+from docnmt_fairseq.data.loading import read_index
 from docnmt_fairseq.errors import InputError
 
 TEXT = ["a b", "c", "<p>", "d", "", "e", "<p>", "f", "g", ""]
@@ -77,16 +77,6 @@ def test_damaged_file_is_replaced(tmp_path, builds, damage):
     (tmp_path / FILE).write_bytes(damage(whole))
     assert values(read(tmp_path)[0]) == WANTED and len(builds) == 2
     assert (tmp_path / FILE).read_bytes() == whole
-
-
-def test_existing_indexes_are_kept(tmp_path, builds):
-    write(tmp_path)
-    write(tmp_path, split="valid")
-    read(tmp_path, "line")
-    cache_indexes(tmp_path, ("en", "de"))
-    assert len(builds) == 2 and (tmp_path / FILE.replace("train", "valid")).is_file()
-    read(tmp_path, "line")
-    assert len(builds) == 2
 
 
 def test_other_data_or_settings_rebuild(tmp_path, builds):

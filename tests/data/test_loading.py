@@ -29,12 +29,9 @@ def load(folder, combine=False):
 
 DAMAGES = {
     "tokens cut": ("bin", lambda content: content[:-2]),
-    "half a token cut": ("bin", lambda content: content[:-1]),
     "unknown token": ("bin", lambda content: content[:-4] + b"\xff\x7f" + content[-2:]),
     "no end of sentence": ("bin", lambda content: content[:-2] + b"\5\0"),
     "index cut": ("idx", lambda content: content[:-1]),
-    "empty index": ("idx", lambda content: b""),
-    "zeros": ("idx", lambda content: bytes(len(content))),
     "size": ("idx", lambda content: content[:HEADER] + b"\x7f" + content[HEADER + 1 :]),
 }
 

@@ -7,7 +7,6 @@ from docnmt_fairseq.embedding import Settings
 from docnmt_fairseq.embedding.methods import METHODS, fit_context_vector
 from docnmt_fairseq.embedding.model import SentenceEmbedding, fit
 from docnmt_fairseq.embedding.words import WordVectors
-from docnmt_fairseq.errors import InputError
 from tests.reference import embedding as reference
 from tests.support.documents import write_lines
 
@@ -100,21 +99,3 @@ def test_saved_model_is_loaded(corpus, tmp_path):
     loaded = SentenceEmbedding.load(tmp_path / "model.npz")
     assert loaded.settings == fitted.settings and loaded.words == fitted.words
     np.testing.assert_array_equal(embed(loaded), embed(fitted))
-
-
-@pytest.mark.parametrize(
-    "arrays, message",
-    [
-        ({"words": np.array([{"a": 1}], dtype=object)}, "not a model of docnmt embed fit"),
-        ({"settings": np.array('{"format": 2}')}, "format 2"),
-        ({"settings": np.array('{"format": 1, "method": "none"}')}, "--method none"),
-        ({"settings": np.array('{"format": 1, "colour": "red"}')}, "not a model"),
-    ],
-)
-def test_other_files_are_errors(corpus, tmp_path, arrays, message):
-    path = tmp_path / "model.npz"
-    model(corpus, "average").save(path)
-    with np.load(path) as found:
-        np.savez(path, **{**found, **arrays})
-    with pytest.raises(InputError, match=f"--model {path}: .*{message}"):
-        SentenceEmbedding.load(path)

@@ -1,7 +1,6 @@
 """Similar sentences of documents, and their files beside a data-bin."""
 
 import shutil
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,7 +13,6 @@ from docnmt_fairseq.data.selected_context import read_similar, similar_file, vec
 from docnmt_fairseq.embedding import Settings, neighbours
 from docnmt_fairseq.embedding.model import SentenceEmbedding
 from docnmt_fairseq.embedding.neighbours import write_neighbours
-from docnmt_fairseq.errors import InputError
 from tests.reference import embedding as reference
 from tests.support import toy
 from tests.support.documents import DOCUMENTS
@@ -114,16 +112,6 @@ def test_documents_are_those_of_the_task_in_combined_files(own_bin, unmarked):
     begins = np.repeat(split.index.documents[:-1], np.diff(split.index.documents))
     before = np.arange(len(begins)) - begins  # sentences of the document
     assert (table[split.index.items] > 0).sum(1).tolist() == np.minimum(before, 3).tolist()
-
-
-def test_other_folders_languages_and_words_are_errors(own_bin, tmp_path):
-    with pytest.raises(InputError):
-        write_neighbours(own_bin, model(), "xx")
-    with pytest.raises(InputError):
-        write_neighbours(tmp_path, model())
-    with pytest.raises(InputError):
-        write_neighbours(own_bin, replace(model(), words=list("vwxyz")))
-    assert not list(own_bin.glob("*similar*"))
 
 
 @settings(max_examples=30)

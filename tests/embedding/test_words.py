@@ -51,21 +51,6 @@ def test_text_files_with_and_without_a_header(tmp_path, caplog, header):
     assert "1 repeated words" in caplog.text
 
 
-@pytest.mark.parametrize(
-    "lines, message",
-    [
-        (["a 1 2", "b 1"], "vec:2: "),
-        (["2 2", "a 1 2", "b 1 x"], "vec:3: "),
-        (["a 1 nan"], "vec:1: "),
-        (["1 5"], "no word vectors"),
-    ],
-)
-def test_invalid_lines(tmp_path, lines, message):
-    write_lines(tmp_path / "vec", lines)
-    with pytest.raises(InputError, match=message):
-        read_text_vectors(tmp_path / "vec")
-
-
 @pytest.fixture(scope="module")
 def checkpoint(data_bin, tmp_path_factory):
     return toy.train(data_bin, tmp_path_factory.mktemp("training"), "--max-update", "1")

@@ -28,7 +28,7 @@ from typing import Any, Callable, ClassVar, Dict, Iterator, List, Mapping, Optio
 from docnmt_fairseq.corpus.document import Document
 from docnmt_fairseq.corpus.files import existing_file
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.options import CheckedOptions, flag_of, same_declaration
+from docnmt_fairseq.options import CheckedOptions
 from docnmt_fairseq.registry import Registry
 
 logger = logging.getLogger(__name__)
@@ -167,18 +167,10 @@ READERS: Registry[Reader] = Registry("format")
 
 
 def register(name: str) -> Callable[[Type[Reader]], Type[Reader]]:
-    """Class decorator that registers a reader under the name of its format.
-
-    Raises:
-        ValueError: the name is taken, or another reader declares an option of the same name differently.
-    """
+    """Class decorator that registers a reader under the name of its format."""
 
     def decorate(cls: Type[Reader]) -> Type[Reader]:
         cls.name = name
-        known = all_options()
-        for own in fields(cls.Options):
-            if not same_declaration(known.get(own.name, own), own):
-                raise ValueError(f"format {name} declares {flag_of(own.name)} differently than other formats")
         return READERS.register(name)(cls)
 
     return decorate
