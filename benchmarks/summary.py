@@ -8,6 +8,7 @@
 import argparse
 import json
 import re
+import statistics
 import sys
 from collections.abc import Callable
 
@@ -95,10 +96,10 @@ def generation() -> str:
     rounds = {name: system["rounds"] for name, system in results("generation_speed")["systems"].items()}
 
     def ratio(name: str, other: str) -> str:
-        values = sorted(a / b for a, b in zip(rounds[name], rounds[other]))
-        return f"{values[len(values) // 2]:.1f}"
+        return f"{statistics.median(a / b for a, b in zip(rounds[name], rounds[other])):.1f}"
 
     others = {
+        "conditional, --search fairseq": "fairseq's search with the same model",
         "stock": "sentence-level `fairseq-generate`",
         "4-to-4": "a concatenation model with three context sentences that translates all four",
         "4-to-1": "one that translates the last",

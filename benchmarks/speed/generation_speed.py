@@ -180,7 +180,8 @@ def report(args: argparse.Namespace, figures: dict) -> list[str]:
         "\n".join(f"- {name}: {SYSTEMS[name]}" for name in systems),
         f"{shown_sizes(args)}, random weights; float32, beam {args.beam}, --max-tokens {args.max_tokens}. Every "
         f"{args.every}th batch of the test set; {args.rounds} rounds by turns, medians (range). Collating is included. "
-        "Stock systems sort the test set by length; documents stay together.",
+        "Stock systems sort the test set by length; documents stay together. The reference is the prefix, so that all "
+        "systems write the same translations. A step computes the next token of all sentences in the decoder.",
         table(["system", "tokens/s", *(f"÷ {other}" for other in others), "tokens", "steps", "sentences/step"], rows),
     ]
 
