@@ -1,6 +1,5 @@
 """Safe loading of checkpoints, of fairseq's models and of ours."""
 
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from textwrap import shorten
@@ -96,10 +95,7 @@ def _build(
     try:
         (model,), _, task = checkpoint_utils.load_model_ensemble_and_task([str(path)], task=task, state=state)
     except InputError as error:
-        user_dir = state["cfg"].common.user_dir
-        known = not user_dir or Path(user_dir).name in sys.modules  # the name under which fairseq imports it
-        remedy = "" if known else f"; or {_user_dir_remedy(user_dir)}"
-        raise InputError(f"--path {path}: {error}{remedy}") from None
+        raise InputError(f"--path {path}: {error}") from None
     except RuntimeError as error:  # PyTorch's error for parameters of another shape, which the second line names
         detail = shorten(" ".join(str(error).split("\n")[1:2]) or first_line(error), 200)
         if "embed_tokens" in detail or "output_projection" in detail:
@@ -120,11 +116,10 @@ def _check_registered(path: PathLike, cfg: DictConfig) -> None:
     ):
         name = getattr(part, "_name", None) or getattr(part, "arch", None)
         if name is not None and not any(name in registry for registry in registries):
-            raise InputError(f"--path {path}: unknown {kind} {name}; {_user_dir_remedy(cfg.common.user_dir)}")
-
-
-def _user_dir_remedy(user_dir: Optional[str]) -> str:
-    return f"import the package that registers it: docnmt --user-dir DIR COMMAND (trained with --user-dir {user_dir})"
+            remedy = "import the package that registers it: docnmt --user-dir DIR COMMAND"
+            raise InputError(
+                f"--path {path}: unknown {kind} {name}; {remedy} (trained with --user-dir {cfg.common.user_dir})"
+            )
 
 
 def read_checkpoint(path: PathLike, overrides: Optional[Mapping[str, object]] = None) -> Dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Reports what is installed and what works: libraries, attention kernels, matrix products, threads, GPU.
+"""Reports what is installed and what works: libraries, attention kernels, matrix products, GPU.
 
 Each line is ok, off (an optional feature is missing or slow) or BROKEN (a core dependency fails), with a remedy.
 Exit status 1 if anything is BROKEN.
@@ -9,8 +9,6 @@ import importlib
 import importlib.metadata
 import importlib.util
 import json
-import math
-import os
 import platform
 from pathlib import Path
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple
@@ -184,26 +182,6 @@ def kernels() -> Iterator[Finding]:
         yield Finding(f"auto on {device}", OK, f"uses {chosen}, for half types {for_half}")
 
 
-def threads() -> Iterator[Finding]:
-    """Checks that PyTorch does not use more threads than there are processors."""
-    import torch
-
-    available, used = processors(), torch.get_num_threads()
-    detail = f"{used} used by PyTorch, {available} processors available"
-    slow = used > available
-    yield Finding("threads", OFF if slow else OK, detail, f"export OMP_NUM_THREADS={available}" if slow else "")
-
-
-def processors() -> int:
-    """Number of processors that this process may use, including a container's limit."""
-    seen = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    try:
-        share, period = Path("/sys/fs/cgroup/cpu.max").read_text(encoding="ascii").split()
-        return min(seen, math.ceil(int(share) / int(period)))
-    except (OSError, ValueError):  # no such file, or no limit ("max")
-        return seen
-
-
 def matrix_products() -> Iterator[Finding]:
     """Measures the products of each precision; a processor that supports bfloat16 may be slow at it."""
     from docnmt_fairseq.layers.packed_linear import BF16, FLOAT32, PRECISIONS, available
@@ -269,7 +247,6 @@ CORE: Dict[str, Callable[[], Iterator[Finding]]] = {
 }
 OPTIONAL: Dict[str, Callable[[], Iterator[Finding]]] = {
     "Attention kernels (--context-kernel)": kernels,
-    "Threads": threads,
     "Matrix products on one thread (--precision, --bf16)": matrix_products,
     "GPU": gpu,
     "Optional libraries": optional_libraries,

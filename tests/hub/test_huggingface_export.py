@@ -126,6 +126,10 @@ def test_models_trained_here(data, tmp_path, name):
     assert_same(pair)
     updates = [value for key, value in toy.state(model / "checkpoint.pt").items() if "lora_" in key]
     assert bool(updates) == (name == "low-rank updates") and all(value.any() for value in updates)
+    if expected == "FSMT" and not updates:
+        again = toy.state(imported(tmp_path / "hub", tmp_path / "again") / "checkpoint.pt")
+        before = load_ensemble(model / "checkpoint.pt", data=model).model.state_dict()
+        assert before.keys() <= again.keys() and all(torch.equal(again[key], value) for key, value in before.items())
 
 
 CONTEXT = {

@@ -1,6 +1,6 @@
-"""MarianMT (OPUS-MT) of Hugging Face.
+"""MarianMT (OPUS-MT) of Hugging Face, and FSMT with the same tokenizer, as ``docnmt export`` writes it.
 
-Differences to fairseq's Transformer, as options of ``document_transformer``:
+Differences of MarianMT to fairseq's Transformer, as options of ``document_transformer``:
 
 - sinusoids of another formula, from position 0: ``--sinusoids marian``;
 - the decoder starts with the embedding of padding: ``--decoder-start pad``;
@@ -13,7 +13,7 @@ language. Models with several target languages start the source sentence with a 
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Dict, Tuple
+from typing import TYPE_CHECKING, Any, Dict, List, Tuple
 
 from torch import Tensor
 
@@ -41,27 +41,28 @@ REQUIRED = {  # properties that Marian can have and MarianMT does not compute
 class Marian(Family):
     """MarianMT."""
 
+    name = "marian"
+
     def read(self, request: Request) -> ImportedModel:
         """Returns the model."""
         config = Configuration(request.path)
-        config.require({**REQUIRED, "decoder_start_token_id": config["pad_token_id"]})
-        options = {**config.options(), "sinusoids": "marian", "decoder_start": "pad"}
-        shared = config.get("share_encoder_decoder_embeddings", True)
+        options = {**config.options(), **self.options(config)}
+        shared = self.is_shared(config)
         files = [request.file(name) for name in ("vocab.json", "target_vocab.json")[: 1 if shared else 2]]
-        sizes = [config["vocab_size"], config.get("decoder_vocab_size", config["vocab_size"])]
-        found = [_vocabulary(file, config, size) for file, size in zip(files, sizes)]
+        models = (request.file("source.spm"), request.file("target.spm"))
+        found = [_vocabulary(file, config, size) for file, size in zip(files, self.sizes(config))]
         vocabularies = (found[0], found[-1])
         tensors = Tensors(request.path)
-        state = {**read_layers(tensors, options), **_embeddings(tensors, vocabularies, config, shared)}
+        state = {**read_layers(tensors, options), **self.embeddings(tensors, vocabularies, config, shared)}
         tensors.leave_out(*(f"model.{side}.embed_positions.weight" for side in SIDES))
         tensors.check_all_taken()
         options["share_all_embeddings"] = shared and config.tied
-        options["share_decoder_input_output_embed"] = config.tied
+        options["share_decoder_input_output_embed"] = state[OUTPUT] is state["decoder.embed_tokens.weight"]
         options["output_bias"] = BIAS in state
         codes = {symbol[2:-2]: symbol for symbol in vocabularies[0].symbols if CODE.fullmatch(symbol)}
-        longest, models = config["max_position_embeddings"], (request.file("source.spm"), request.file("target.spm"))
+        longest = config["max_position_embeddings"]
         return ImportedModel(
-            "marian",
+            self.name,
             options,
             state,
             vocabularies,
@@ -73,6 +74,81 @@ class Marian(Family):
             languages=[*codes],
         )
 
+    def options(self, config: Configuration) -> Dict[str, Any]:
+        """Returns the options that distinguish the family."""
+        config.require({**REQUIRED, "decoder_start_token_id": config["pad_token_id"]})
+        return {"sinusoids": "marian", "decoder_start": "pad"}
+
+    def is_shared(self, config: Configuration) -> bool:
+        """Returns whether both languages share the vocabulary."""
+        return bool(config.get("share_encoder_decoder_embeddings", True))
+
+    def sizes(self, config: Configuration) -> List[int]:
+        """Returns the sizes of the vocabularies."""
+        return [config["vocab_size"], config.get("decoder_vocab_size", config["vocab_size"])]
+
+    def embeddings(
+        self, tensors: Tensors, vocabularies: Tuple[Vocabulary, Vocabulary], config: Configuration, shared: bool
+    ) -> Dict[str, Tensor]:
+        """Returns the tables of source, target and output, and the bias of the logits if there is one."""
+        if shared and config.tied:
+            return read_shared_embeddings(tensors, vocabularies[0], config["d_model"])
+        state = {}
+        for side, vocabulary in zip(SIDES, vocabularies):
+            table = f"model.{side}.embed_tokens.weight"
+            table = "model.shared.weight" if shared and table not in tensors else table
+            state[f"{side}.embed_tokens.weight"] = _table(tensors, table, vocabulary, config)
+        if config.tied:
+            state[OUTPUT] = state["decoder.embed_tokens.weight"]
+            tensors.leave_out("lm_head.weight")
+        else:
+            state[OUTPUT] = _table(tensors, "lm_head.weight", vocabularies[1], config)
+        tensors.leave_out("model.shared.weight")
+        return {**state, **read_bias(tensors, vocabularies[1])}
+
+
+@FAMILIES.register("fsmt")
+class FSMT(Marian):
+    """FSMT with SentencePiece models; released FSMT models have BPE codes."""
+
+    name = "fsmt"
+
+    def options(self, config: Configuration) -> Dict[str, Any]:
+        """Returns the options that distinguish the family."""
+        if config.path.with_name("merges.txt").is_file():
+            raise InputError(f"{config.path}: FSMT with BPE codes is not supported; import fairseq's checkpoint of it")
+        config.require({"decoder_start_token_id": config["eos_token_id"]})
+        return {}
+
+    def is_shared(self, config: Configuration) -> bool:
+        """Returns whether both languages share the vocabulary."""
+        return not config.path.with_name("target_vocab.json").is_file()
+
+    def sizes(self, config: Configuration) -> List[int]:
+        """Returns the sizes of the vocabularies."""
+        return [config["src_vocab_size"], config["tgt_vocab_size"]]
+
+    def embeddings(
+        self, tensors: Tensors, vocabularies: Tuple[Vocabulary, Vocabulary], config: Configuration, shared: bool
+    ) -> Dict[str, Tensor]:
+        """Returns the tables of source, target and output, and the bias of the logits if there is one."""
+        if config.tied:
+            tensors.leave_out(f"model.{OUTPUT}")
+            return read_shared_embeddings(tensors, vocabularies[0], config["d_model"])
+        names = [*(f"{side}.embed_tokens.weight" for side in SIDES), OUTPUT]
+        source, target = vocabularies
+        state = {
+            name: _table(tensors, f"model.{name}", vocabulary, config)
+            for name, vocabulary in zip(names, (source, target, target))
+        }
+        if state[OUTPUT].equal(state["decoder.embed_tokens.weight"]):
+            state[OUTPUT] = state["decoder.embed_tokens.weight"]
+        return {**state, **read_bias(tensors, target)}
+
+
+def _table(tensors: Tensors, name: str, vocabulary: Vocabulary, config: Configuration) -> Tensor:
+    return vocabulary.reorder(tensors.take(name, (vocabulary.imported_rows, config["d_model"])))
+
 
 def _vocabulary(path: Path, config: Configuration, size: int) -> Vocabulary:
     ids: Dict[str, Any] = read_json(path)
@@ -83,29 +159,6 @@ def _vocabulary(path: Path, config: Configuration, size: int) -> Vocabulary:
         raise InputError(f"{path}: {len(ids):,} symbols with <unk> expected to be {size:,}; it is of another model")
     special = {symbol: ids[symbol] for symbol in SPECIAL if symbol in ids}
     return Vocabulary.of_rows(symbols_by_row(ids, size, path), special, path)
-
-
-def _embeddings(
-    tensors: Tensors, vocabularies: Tuple[Vocabulary, Vocabulary], config: Configuration, shared: bool
-) -> Dict[str, Tensor]:
-    source, target = vocabularies
-    width = config["d_model"]
-    if shared and config.tied:
-        return read_shared_embeddings(tensors, source, width)
-    state = {}
-    for side, vocabulary in zip(SIDES, vocabularies):
-        table = f"model.{side}.embed_tokens.weight"
-        table = "model.shared.weight" if shared and table not in tensors else table
-        state[f"{side}.embed_tokens.weight"] = vocabulary.reorder(
-            tensors.take(table, (vocabulary.imported_rows, width))
-        )
-    if config.tied:
-        state[OUTPUT] = state["decoder.embed_tokens.weight"]
-        tensors.leave_out("lm_head.weight")
-    else:
-        state[OUTPUT] = target.reorder(tensors.take("lm_head.weight", (target.imported_rows, width)))
-    tensors.leave_out("model.shared.weight")
-    return {**state, **read_bias(tensors, target)}
 
 
 def write_tokenizer(text: "HubText", folder: Path) -> Dict[str, Any]:

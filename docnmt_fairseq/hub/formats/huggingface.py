@@ -1,6 +1,6 @@
 """Format ``huggingface``: a sentence-level Transformer for Hugging Face's ``transformers``, with its tokenizer.
 
-The inverse of ``docnmt import`` for MarianMT, M2M-100, NLLB-200 and mBART-50; FSMT for fairseq's post-norm models.
+The inverse of ``docnmt import`` for MarianMT, M2M-100, NLLB-200, mBART-50 and FSMT (fairseq's post-norm models).
 """
 
 import logging
