@@ -13,6 +13,7 @@ from fairseq.models import ARCH_MODEL_REGISTRY, MODEL_DATACLASS_REGISTRY, BaseFa
 from fairseq.tasks import TASK_REGISTRY, FairseqTask
 from omegaconf import DictConfig, OmegaConf, open_dict
 from tqdm import tqdm
+from tqdm.utils import CallbackIOWrapper
 
 import docnmt_fairseq
 from docnmt_fairseq.corpus.prepared import data_bin, prepared_folder
@@ -207,6 +208,6 @@ def write_checkpoint(state: Mapping[str, Any], path: PathLike) -> None:
     """
     storages = {value.untyped_storage().data_ptr(): value.untyped_storage() for value in state["model"].values()}
     size = sum(storage.nbytes() for storage in storages.values())
-    bar = {"total": size, "desc": f"write {Path(path).name}", "disable": None}
-    with atomic_path(path) as partial, open(partial, "wb") as stream, tqdm.wrapattr(stream, "write", **bar) as counted:
-        torch.save(state, counted)
+    bar = tqdm(total=size, desc=f"write {Path(path).name}", unit="B", unit_scale=True, disable=None)
+    with bar, atomic_path(path) as partial, open(partial, "wb") as stream:
+        torch.save(state, CallbackIOWrapper(lambda written: bar.update(min(written, size - bar.n)), stream, "write"))
