@@ -142,6 +142,13 @@ def import_user_dir(argv: Sequence[str]) -> None:
     import_user_module(SimpleNamespace(user_dir=str(path)))
 
 
+def close_progress_bars() -> None:
+    """Ends the lines of progress bars that an error interrupted."""
+    if "tqdm" in sys.modules:
+        for bar in list(sys.modules["tqdm"].tqdm._instances):
+            bar.close()
+
+
 def main(argv: Optional[List[str]] = None) -> int:
     """Runs one subcommand.
 
@@ -169,6 +176,7 @@ def main(argv: Optional[List[str]] = None) -> int:
         if isinstance(error, OSError) and error.filename is None:
             raise
         text = f"{error.filename}: {error.strerror}" if isinstance(error, OSError) else error
+        close_progress_bars()
         print(f"{program}: error: {text}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
