@@ -65,13 +65,11 @@ def test_parameters_of_another_shape_are_named(data_bin, tmp_path, parameter, re
         load_ensemble(trained, data=data_bin)
 
 
-@pytest.mark.parametrize(
-    ("part", "name"), [("model", "_name"), ("task", "_name"), ("model", "feed_forward")], ids=lambda text: text
-)
-def test_the_package_of_unknown_names_is_named(data_bin, tmp_path, part, name):
+@pytest.mark.parametrize("part", ["model", "task"])
+def test_the_package_of_unknown_names_is_named(data_bin, tmp_path, part):
     trained = toy.train(data_bin, tmp_path / "model", "--max-update", "1")
     state = torch.load(trained, weights_only=True)
-    state["cfg"][part][name] = "document_mine"
+    state["cfg"][part]["_name"] = "document_mine"
     state["cfg"]["common"]["user_dir"] = "mine"
     torch.save(state, trained)
     with pytest.raises(InputError, match=r"document_mine.* --user-dir mine"):
