@@ -1,6 +1,5 @@
 """Synthetic delimited text in the place of the files of a data set, for smoke runs without a network."""
 
-import gzip
 import random
 from dataclasses import replace
 from pathlib import Path
@@ -88,24 +87,19 @@ def write_raw(dataset: DatasetConfig, folder: Path) -> None:
         sides.append([[_with_error(sentence, rng) for sentence in document] for document in sides[1]])
         texts = ["".join("".join(f"{one}\n" for one in document) + "\n" for document in side) for side in sides]
         for file, text in zip(config.corpora[0], texts):
-            _write(folder / file, text)
+            (folder / file).write_text(text, encoding="utf-8")
         for file in config.references:
-            _write(folder / file, texts[2])
+            (folder / file).write_text(texts[2], encoding="utf-8")
         if config.leave_out is not None:
-            _write(folder / config.leave_out.names, "".join(f"0\t{one}\n" for one in range(len(corpus))))
-            _write(folder / config.leave_out.listed, "3\n")
+            (folder / config.leave_out.names).write_text("".join(f"0\t{one}\n" for one in range(len(corpus))))
+            (folder / config.leave_out.listed).write_text("3\n")
         for option, file in dataset.scores.line_files(split).items():
             if option not in LABELS:
                 raise InputError(f"--smoke: no synthetic data for scores: {option}; give --raw FOLDER")
-            _write(folder / file, LABELS[option](texts[1].splitlines()))
+            (folder / file).write_text(LABELS[option](texts[1].splitlines()), encoding="utf-8")
         for by_split in dataset.features.values():
             shape = (sum(map(len, corpus)), 2, 5)  # two rows per sentence
             np.save(folder / by_split[split], np.random.default_rng(number).standard_normal(shape, dtype=np.float32))
-
-
-def _write(path: Path, text: str) -> None:
-    content = text.encode()
-    path.write_bytes(gzip.compress(content, mtime=0) if path.suffix == ".gz" else content)
 
 
 def _with_error(sentence: str, rng: random.Random) -> str:
