@@ -69,12 +69,6 @@ class SentencePieceNumbering:
 
     Sentences with the unknown piece, whose text may be in the dictionary, or with pieces that contain white space,
     which are several words, are looked up as text.
-
-    Args:
-        model: SentencePiece model.
-        dictionary: dictionary of the side.
-        token: language token prepended to every sentence.
-        workers: number of threads.
     """
 
     def __init__(self, model: PathLike, dictionary: "Dictionary", token: Optional[str] = None, workers: int = 1):
@@ -174,15 +168,7 @@ def write_data_bin(
     splits: Mapping[str, Iterator[Sequence[Items]]],
     language_tokens: Mapping[str, Optional[str]],
 ) -> Dict[str, List[int]]:
-    """Writes a data-bin and returns the number of tokens of each side of each split.
-
-    Args:
-        target: folder, which appears when it is complete.
-        dictionaries: dictionary of each side, source and target first.
-        splits: batches of items of each split, one per side.
-        language_tokens: language token of each side.
-
-    """
+    """Writes a data-bin and returns the number of tokens of each side of each split."""
     pair = "-".join(list(dictionaries)[:2])
     tokens: Dict[str, List[int]] = {}
     with atomic_folder(target) as folder:
@@ -222,13 +208,7 @@ def read_language_tokens(data_bin: Path) -> Dict[str, str]:
 
 
 def dictionary_from_model(model: PathLike, path: PathLike, symbols: Sequence[str] = ()) -> None:
-    """Writes the dictionary of a SentencePiece model in the order of its pieces; all counts are 1.
-
-    Args:
-        model: SentencePiece model.
-        path: file to write.
-        symbols: additional symbols.
-    """
+    """Writes the dictionary of a SentencePiece model in the order of its pieces; all counts are 1."""
     from fairseq.data import Dictionary
 
     processor = load_subword_model(model)

@@ -51,12 +51,7 @@ def _visible_lines(path: PathLike) -> Iterator[str]:
 
 
 def map_sentences(lines: Sequence[str], function: Callable[[List[str]], List[str]]) -> List[str]:
-    """Applies a function to the sentences of delimited lines; boundary lines are unchanged.
-
-    Args:
-        lines: sentences and boundaries.
-        function: maps a list of sentences to a list of the same length.
-    """
+    """Applies a function of lists of sentences to those of delimited lines; boundary lines are unchanged."""
     mapped = iter(function([line for line in lines if not is_boundary(line)]))
     return [line if is_boundary(line) else next(mapped) for line in lines]
 

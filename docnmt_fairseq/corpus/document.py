@@ -96,12 +96,7 @@ class DocumentBuilder:
 
 
 def split_at_empty_rows(rows: Iterable[Tuple[int, Optional[Sentence]]], files: Tuple[str, ...]) -> Iterator[Document]:
-    """Yields the documents between empty rows; rows without any empty row are one document, with a warning.
-
-    Args:
-        rows: line number and texts, None for an empty row.
-        files: file of each side.
-    """
+    """Yields the documents between empty rows; rows without any empty row are one document, with a warning."""
     builder = DocumentBuilder(files)
     divided = False
     for number, texts in rows:

@@ -23,10 +23,6 @@ def edit_operations(translation: Sequence[str], edited: Sequence[str]) -> List[s
 
     This is an alignment along a longest common subsequence, which ``difflib`` does not guarantee; the edit distance of
     TER has substitutions, which are two operations here.
-
-    Args:
-        translation: tokens of the machine translation.
-        edited: tokens of the post-edited sentence.
     """
     common = _common_lengths(translation, edited)
     operations: List[str] = []
@@ -50,10 +46,6 @@ def apply_operations(translation: Sequence[str], operations: Sequence[str]) -> L
 
     Operations beyond the end of the translation have no effect; tokens that no operation reached are kept, as in
     Libovický et al.
-
-    Args:
-        translation: tokens of the machine translation.
-        operations: output of :func:`edit_operations`, or of a model.
     """
     edited: List[str] = []
     reached = 0

@@ -21,7 +21,7 @@ from docnmt_fairseq.corpus.files import read_lines
 from docnmt_fairseq.corpus.prepared import is_prepared, manifest_options
 from docnmt_fairseq.corpus.subwords import WITH_CODES, join_subwords, joiner_of, subword_encoder
 from docnmt_fairseq.corpus.text import normalise
-from docnmt_fairseq.corpus.tokenizers import SentenceFunction, detokenizer, detruecaser, has_case, tokenizer, truecaser
+from docnmt_fairseq.corpus.tokenizers import SentenceFunction, detokenizer, detruecaser, tokenizer, truecaser
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.files import PathLike
 
@@ -73,7 +73,7 @@ class SidePipeline:
     @property
     def truecaser_file(self) -> Optional[str]:
         """File name of the truecaser in the folder of models; None if there is no truecaser."""
-        return f"truecaser.{self.language}" if self.truecase and has_case(self.tokenizer) else None
+        return f"truecaser.{self.language}" if self.truecase and self.tokenizer != "jieba" else None
 
     @property
     def subword_file(self) -> Optional[str]:
@@ -97,13 +97,7 @@ class SidePipeline:
         return joiner_of(self.subwords)
 
     def encoder(self, models: Path, workers: int = 1, stages: Sequence[str] = STAGES) -> BatchFunction:
-        """Returns the function from normalised sentences to tokens separated by spaces.
-
-        Args:
-            models: folder with the models.
-            workers: number of processes, or threads of SentencePiece.
-            stages: stages to apply, in this order.
-        """
+        """Returns the function from normalised sentences to tokens separated by spaces."""
         functions = [self._stage(stage, models, workers) for stage in stages]
 
         def encode(sentences: List[str]) -> List[str]:
@@ -185,13 +179,7 @@ def batches(lines: Iterator[str]) -> Iterator[List[str]]:
 
 
 def process_file(path: PathLike, function: BatchFunction, title: str = "") -> Iterator[List[str]]:
-    """Yields the lines of a delimited file in batches, its sentences processed.
-
-    Args:
-        path: delimited file.
-        function: maps a list of sentences to a list of the same length.
-        title: title of the progress bar.
-    """
+    """Yields the lines of a delimited file in batches, its sentences processed."""
     first = 1
     with open(path, "rb") as stream:
         total = sum(1 for _ in stream)

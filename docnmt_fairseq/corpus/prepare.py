@@ -356,13 +356,6 @@ def sample_documents(
     """Writes a random sample of the documents of shards in the order of the corpus.
 
     The sample depends on the seed only, not on the number of shards.
-
-    Args:
-        shards: files of each shard, see :func:`~docnmt_fairseq.corpus.delimited.write_documents`.
-        output: one file per side.
-        total: number of documents of all shards.
-        wanted: number of documents of the sample; all if ``total`` is not larger.
-        seed: seed of the sample.
     """
     chosen = set(np.random.default_rng(seed).permutation(total)[:wanted].tolist())
     documents = [[_documents(read_lines(path)) for path in shard] for shard in shards]

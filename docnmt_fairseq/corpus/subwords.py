@@ -127,13 +127,7 @@ def load_subword_model(model: PathLike) -> "SentencePieceProcessor":
 
 
 def subword_encoder(model: PathLike, workers: int = 1, kind: str = KINDS[0]) -> Callable[[List[str]], List[str]]:
-    """Returns the function from sentences to subwords separated by spaces.
-
-    Args:
-        model: SentencePiece model, or BPE codes.
-        workers: number of threads.
-        kind: one of ``KINDS`` or ``RELEASED``.
-    """
+    """Returns the function from sentences to subwords separated by spaces."""
     if kind in WITH_CODES:
         return bpe_encoder(model)
     processor = load_subword_model(model)
@@ -196,13 +190,7 @@ Pair = Tuple[str, str]
 
 
 def learn_codes(sentences: Iterable[str], codes: PathLike, merges: int) -> None:
-    """Learns merges with subword-nmt and writes them; deterministic.
-
-    Args:
-        sentences: words separated by spaces.
-        codes: file to write.
-        merges: maximum number of merges; pairs that occur once are not merged.
-    """
+    """Learns merges with subword-nmt and writes them; deterministic."""
     try:
         from subword_nmt.learn_bpe import learn_bpe
     except ImportError as error:

@@ -66,13 +66,7 @@ class TextCounts:
 
 
 def normalise_documents(documents: Iterable[Document], on_empty: str, counts: TextCounts) -> Iterator[Document]:
-    """Yields the documents with every sentence normalised; documents without sentences are left out.
-
-    Args:
-        documents: documents from a reader.
-        on_empty: "error", or "drop" to leave out sentences of which a side has no visible character.
-        counts: counts to add to.
-    """
+    """Yields the documents with every sentence normalised; documents without sentences are left out."""
     for document in documents:
         kept = _normalise_document(document, on_empty, counts)
         if kept.paragraphs:

@@ -72,11 +72,6 @@ def _jieba() -> SentenceFunction:
 MAX_TRUECASER_WORDS = 100_000_000  # sacremoses' default limit of two million is too low for large corpora
 
 
-def has_case(tokenizer: str) -> bool:
-    """Returns True if text of this tokeniser can be truecased: Chinese has no case."""
-    return tokenizer != "jieba"
-
-
 def train_truecaser(text: PathLike, model: PathLike) -> None:
     """Trains a Moses truecaser on a delimited, tokenised file and writes its model."""
     from sacremoses import MosesTruecaser

@@ -14,13 +14,7 @@ SAFE: Dict[str, Any] = {"resolve_entities": False, "no_network": True, "load_dtd
 
 
 def iterate_elements(path: PathLike, tag: str, stream: Optional[BinaryIO] = None) -> Iterator[etree._Element]:
-    """Yields the elements with a tag and frees each after use.
-
-    Args:
-        path: file, which may be packed; with ``stream`` only a name for messages.
-        tag: tag of the elements.
-        stream: stream to read instead of the file; left open.
-    """
+    """Yields the elements with a tag and frees each after use."""
     with open_binary(path) if stream is None else nullcontext(stream) as content:
         try:
             for _, element in etree.iterparse(content, events=("end",), tag=tag, **SAFE):

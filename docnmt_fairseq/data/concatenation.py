@@ -39,14 +39,7 @@ def context_counts(documents: np.ndarray, tokens: np.ndarray, most: Union[int, n
 
 
 class Windows:
-    """Windows of one side as an indexed dataset: item i is the window of sentence ``first + i``.
-
-    Args:
-        lines: indexed dataset of sentences and boundaries.
-        index: index of the documents.
-        break_symbol: id of the symbol between sentences.
-        first: previous sentences are context only.
-    """
+    """Windows of one side as an indexed dataset: item i is the window of sentence ``first + i``."""
 
     def __init__(self, lines: Lines, index: DocumentIndex, break_symbol: int, first: int = 0):
         self.lines, self.index, self.break_symbol, self.first = lines, index, break_symbol, first

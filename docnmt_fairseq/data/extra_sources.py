@@ -128,13 +128,11 @@ class ExtraSourceData:
     def dictionary(self, suffix: str) -> Dictionary:
         """Returns the dictionary of a text; raises :class:`InputError` if it is missing or lacks ``<p>``."""
         if suffix not in self.dictionaries:
+            from docnmt_fairseq.corpus.data_bin import dictionary_errors
+
             path = self.data_bins[0] / f"dict.{suffix}.txt"
-            if not path.is_file():
-                raise InputError(f"{path}: no such file; {OPTION} text:{suffix} needs docnmt prepare --extra {suffix}")
-            try:
+            with dictionary_errors(path):
                 found = self.load_dictionary(str(path))
-            except (ValueError, RuntimeError) as error:  # of fairseq, without the file name
-                raise InputError(f"{path}: not a dictionary ({str(error).strip()})") from error
             if PARAGRAPH in self.source_dictionary and PARAGRAPH not in found:
                 raise InputError(f"{path}: lacks {PARAGRAPH}, which the source dictionary has; both need it")
             self.dictionaries[suffix] = found

@@ -98,12 +98,7 @@ class FeatureFile:
 
 
 class FeatureLines:
-    """Features as an indexed dataset of the lines of a data-bin.
-
-    Args:
-        file: feature file.
-        marks: boundaries of the lines.
-    """
+    """Features as an indexed dataset of the lines of a data-bin."""
 
     def __init__(self, file: FeatureFile, marks: Marks):
         is_sentence = marks.is_sentence

@@ -66,22 +66,11 @@ def pixels(path: Path) -> Tensor:
 
 
 def write_features(images: Sequence[Path], model: VGG16, output: Path, batch: int = 32, device: str = "cpu") -> None:
-    """Writes the features of images, [images, 196, 512] in half precision.
-
-    Args:
-        images: one per line of the text, in order; repetitions are possible.
-        model: network.
-        output: ``.npy`` to write.
-        batch: images per batch.
-        device: device of the network.
-    """
+    """Writes the features of images, [images, 196, 512] in half precision."""
     missing = next((path for path in images if not path.is_file()), None)
     if missing is not None:
         raise InputError(f"{missing}: no such image")
-    try:
-        model = model.to(device)
-    except (RuntimeError, AssertionError) as error:  # AssertionError: PyTorch without CUDA
-        raise InputError(f"--device {device}: cannot be used: {first_line(error)}") from error
+    model = model.to(device)
     with npy_on_disk(output, (len(images), REGIONS, WIDTH), np.float16) as features, torch.inference_mode():
         for start in range(0, len(images), batch):
             seen = torch.stack([pixels(path) for path in images[start : start + batch]]).to(device)

@@ -37,15 +37,7 @@ def how_to_make(data_bin: Path, language: str, sentences: int) -> str:
 
 
 def read_similar(data_bin: Path, split: str, pair: Tuple[str, str], lines: Lines, needed: int) -> np.ndarray:
-    """Returns the table of a split, [lines, K] int16, memory-mapped if it is one file.
-
-    Args:
-        data_bin: folder.
-        split: name of the split.
-        pair: source and target language.
-        lines: source dataset of fairseq; train, train1, … may be combined and repeated.
-        needed: number of context sentences of the model, at most K.
-    """
+    """Returns the table of a split, [lines, K] int16, memory-mapped if it is one file."""
     source, target = pair
     parts = getattr(lines, "datasets", [lines])
     tables = []

@@ -123,13 +123,7 @@ def _vocabulary(words: Sequence[str], settings: Settings) -> Vocabulary:
 
 
 def fit(word_vectors: WordVectors, corpus: Sequence[PathLike], settings: Settings) -> SentenceEmbedding:
-    """Fits a model on a corpus.
-
-    Args:
-        word_vectors: vectors of words, or of subwords if the corpus consists of subwords.
-        corpus: files of delimited text; marks are skipped.
-        settings: settings of the model.
-    """
+    """Fits a model on a corpus."""
     refuse_streams(*corpus)
     vocabulary = _vocabulary(word_vectors.words, settings)
     counts = np.zeros(len(vocabulary) + 1, dtype=np.int64)

@@ -130,14 +130,7 @@ def write_neighbours(
 
 
 class SimilarContext:
-    """Similar sentences for the models of a task: read from the files of a data-bin, or computed.
-
-    Args:
-        data_bin: first data-bin, which has the sentence vectors.
-        languages: source and target language.
-        symbols: symbols of the source dictionary.
-        language_token: token at the start of all source sentences, if any.
-    """
+    """Similar sentences for the models of a task: read from the files of a data-bin, or computed."""
 
     def __init__(
         self,

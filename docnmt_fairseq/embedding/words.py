@@ -64,12 +64,7 @@ def read_text_vectors(path: PathLike) -> WordVectors:
 
 
 def read_checkpoint_vectors(path: PathLike, data: Path) -> WordVectors:
-    """Reads the source embeddings of a trained model, without special symbols and ``<p>``.
-
-    Args:
-        path: checkpoint of a model of fairseq or this package.
-        data: data-bin with its dictionaries, or the output of ``docnmt prepare``.
-    """
+    """Reads the source embeddings of a trained model, without special symbols and ``<p>``."""
     from docnmt_fairseq.checkpoints import load_ensemble
 
     ensemble = load_ensemble(path, data=data)

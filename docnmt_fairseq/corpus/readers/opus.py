@@ -148,14 +148,7 @@ def _sentences(name: str, stream: BinaryIO) -> Dict[str, FilmSentence]:
 def _aligned_document(
     place: Path, films: Sequence[Film], links: Iterator[Tuple[int, List[List[str]]]], counts: "Counter[str]"
 ) -> Optional[Document]:
-    """Returns the linked sentences of two films as a document with the paragraphs of the source; None if empty.
-
-    Args:
-        place: alignment file.
-        films: source and target.
-        links: line in the alignment, sentence ids of each side.
-        counts: numbers of documents, pairs, joined pairs and dropped links, to add to.
-    """
+    """Returns the linked sentences of two films as a document with the paragraphs of the source; None if empty."""
     builder = DocumentBuilder(tuple(film.name for film in films))
     paragraph = None
     for line, sides in links:

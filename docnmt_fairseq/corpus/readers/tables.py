@@ -77,15 +77,7 @@ def _column(path: Path, column: str, names: List[str]) -> int:
 def _read_table(
     path: Path, rows: Iterator[Tuple[int, str]], columns: Columns, drop: bool, width: int = 0
 ) -> Iterator[Document]:
-    """Yields the documents of numbered rows.
-
-    Args:
-        path: table.
-        rows: line number and text.
-        columns: columns of the sides and of the document name.
-        drop: leave out rows with another number of columns instead of refusing them.
-        width: number of columns; 0: that of the first row.
-    """
+    """Yields the documents of numbered rows with ``width`` columns; 0: as many as the first row has."""
     files = (str(path),) * len(columns.texts)
     cells = _cells(path, rows, columns, drop, width)
     if columns.document is None:
