@@ -53,8 +53,8 @@ def _copied(tensors: List[Tensor], copy: Callable[[Tensor], Tensor]) -> List[Ten
         buffer = _buffer_of(tensors)
     if buffer is None:
         return tensors
-    views = _TypedViews(copy(buffer))
-    return [views.view(int(tensor.storage_offset()) * tensor.element_size(), tensor) for tensor in tensors]
+    copied = copy(buffer)
+    return [_view(copied, int(tensor.storage_offset()) * tensor.element_size(), tensor) for tensor in tensors]
 
 
 def _packed(tensors: List[Tensor]) -> List[Tensor]:
@@ -70,8 +70,8 @@ def _packed(tensors: List[Tensor]) -> List[Tensor]:
         pieces += [piece, filling[:missing]]
         starts.append(end)
         end += len(piece) + missing
-    views = _TypedViews(torch.cat(pieces))
-    return [views.view(start, tensor) for start, tensor in zip(starts, tensors)]
+    buffer = torch.cat(pieces)
+    return [_view(buffer, start, tensor) for start, tensor in zip(starts, tensors)]
 
 
 def _buffer_of(tensors: List[Tensor]) -> Optional[Tensor]:
@@ -83,20 +83,9 @@ def _buffer_of(tensors: List[Tensor]) -> Optional[Tensor]:
     return torch.empty(0, dtype=torch.uint8, device=storage.device).set_(storage)
 
 
-class _TypedViews:
-    """Views of a buffer of bytes as tensors of other types."""
-
-    def __init__(self, buffer: Tensor):
-        self.buffer = buffer
-        self.by_type: Dict[torch.dtype, Tensor] = {}
-
-    def view(self, start: int, like: Tensor) -> Tensor:
-        """Returns the bytes from ``start`` on as a tensor of the type and shape of ``like``."""
-        if like.dtype not in self.by_type:
-            whole = len(self.buffer) // like.element_size() * like.element_size()
-            self.by_type[like.dtype] = self.buffer[:whole].view(like.dtype)
-        first = start // like.element_size()
-        return self.by_type[like.dtype][first : first + like.numel()].view(like.shape)
+def _view(buffer: Tensor, start: int, like: Tensor) -> Tensor:
+    """Returns the bytes of a buffer from ``start`` on as a tensor of the type and shape of ``like``."""
+    return buffer[start : start + like.numel() * like.element_size()].view(like.dtype).view(like.shape)
 
 
 def _parts(value: Any) -> Any:

@@ -32,7 +32,6 @@ class DelimitedReader(Reader):
     options: DelimitedOptions
 
     def read(self, paths: Sequence[Path]) -> Iterator[Document]:
-        """Yields the documents."""
         one_document_a_line, empty_sides = self.options.one_document_a_line, self.reading.drop_incomplete
         return read_documents(paths, one_document_a_line=one_document_a_line, empty_sides=empty_sides)
 
@@ -46,7 +45,6 @@ class WmtApeReader(Reader):
     line_aligned = True
 
     def resolve(self, arguments: Sequence[str]) -> List[Path]:
-        """Returns the files of a prefix, or the files themselves."""
         return self.prefix_or_files(arguments, ("src", "pe"))
 
     def read(self, paths: Sequence[Path]) -> Iterator[Document]:
@@ -63,7 +61,6 @@ class DLinesReader(Reader):
     resolve = Reader.one_per_side
 
     def read(self, paths: Sequence[Path]) -> Iterator[Document]:
-        """Yields the documents."""
         builder = DocumentBuilder(tuple(map(str, paths)))
         started = False
         for number, texts in parallel_lines(paths):

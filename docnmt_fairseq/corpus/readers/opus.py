@@ -33,7 +33,6 @@ class OpusXmlReader(Reader):
     files = "ALIGNMENT.xml[.gz] SOURCE TARGET: the documents of a language are OPUS's zip file or a folder"
 
     def resolve(self, arguments: Sequence[str]) -> List[Path]:
-        """Returns the alignment, then the documents of source and target."""
         return self.exactly(3 if self.sides == 2 else 0, arguments)
 
     def read(self, paths: Sequence[Path]) -> Iterator[Document]:
@@ -203,7 +202,6 @@ class OpusMosesReader(Reader):
     files = "PREFIX (files PREFIX.SOURCE, PREFIX.TARGET and PREFIX.ids), or the text of each side and then the .ids"
 
     def resolve(self, arguments: Sequence[str]) -> List[Path]:
-        """Returns the text of each side, then the ids."""
         if len(arguments) == 1:
             return [existing_file(f"{arguments[0]}.{suffix}") for suffix in [*self.reading.languages, "ids"]]
         return self.exactly(self.sides + 1, arguments)

@@ -84,7 +84,6 @@ class JsonLinesReader(RowReader):
     help = "JSON lines, a document per line, see --fields; packed files may end in .gz, .bz2, .xz or .zst"
 
     def read(self, paths: Sequence[Path]) -> Iterator[Document]:
-        """Yields the documents."""
         for path in paths:
             lines = enumerate(read_lines(path), start=1)
             yield from self.documents(path, ((number, line) for number, line in lines if line))
@@ -97,7 +96,6 @@ class ParquetReader(RowReader):
     help = "Parquet, a document per row, see --fields; needs pip install 'docnmt_fairseq[parquet]'"
 
     def read(self, paths: Sequence[Path]) -> Iterator[Document]:
-        """Yields the documents."""
         columns = list(dict.fromkeys(field.partition(".")[0] for field in self.fields))
         for path in paths:
             yield from self.documents(path, _parquet_rows(path, columns))

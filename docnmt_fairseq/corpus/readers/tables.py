@@ -131,7 +131,6 @@ class NewsCommentaryReader(Reader):
         return [path]
 
     def read(self, paths: Sequence[Path]) -> Iterator[Document]:
-        """Yields the documents."""
         if unpacked_name(paths[0].name).endswith(TABLE):
             rows = enumerate(read_lines(paths[0], strip="\r\n"), start=1)
             return _read_table(paths[0], rows, self._columns(paths[0]), self.reading.drop_incomplete)

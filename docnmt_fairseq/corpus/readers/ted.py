@@ -126,7 +126,6 @@ class TedXmlReader(Reader):
     resolve = Reader.one_per_side
 
     def read(self, paths: Sequence[Path]) -> Iterator[Document]:
-        """Yields one document per talk."""
         return _documents(paths, _talks_in_xml, self.reading.drop_incomplete)
 
 
