@@ -117,12 +117,9 @@ def test_file_without_boundaries_is_one_document(tmp_path, caplog):
     [
         ("a\n\nb\n", "A\nB\nC\n", 0, ["2: empty line", "corpus.de"]),
         ("a\nb\n", "A\n\n", 1, ["2: empty line", "corpus.en"]),
-        ("a\nb\nc\n", "A\n<p>\nC\n", 1, ["2: <p> here", "corpus.en"]),
         ("a\n<p>\nc\n", "A\n<p> <p>\nC\n", 1, ["2: <p> <p> here", "corpus.en"]),
         ("a\nb\n", "A\nB\nC\n", 1, ["3: ", "corpus.en ended", "number of lines"]),
-        ("a\nb\n", "A\nB\n\nC\n", 1, ["3: ", "corpus.en ended"]),
         ("a\nb\n", b"A\nB\xe9\n", 1, ["2: ", "UTF-8"]),
-        ("<p>\na\n", "<p>\nA\n", 0, ["1: misplaced <p>"]),
         ("a\n<p>\n<p> <p>\nb", "a\n<p>\n<p> <p>\nb", 0, ["3: misplaced <p> <p>"]),
     ],
 )

@@ -89,16 +89,6 @@ def test_films_in_a_zip_or_a_folder(tmp_path, archive, packed):
     assert text(read("opus-xml", [alignment, *archives])) == [FIRST, SECOND]
 
 
-def test_links_are_counted_and_places_kept(corpus, caplog):
-    with caplog.at_level(logging.INFO):
-        first, _ = read("opus-xml", corpus)
-    assert (
-        "2 documents, 3 pairs, 2 of them joined from several sentences (n-to-m); 2 links with an empty" in caplog.text
-    )
-    assert first.lines == [[(7, 3), (15, 7)]]
-    assert first.files[0] == f"{corpus[1]}/OpenSubtitles/xml/en/2001/7/12.xml"
-
-
 def test_direction_follows_the_languages(corpus):
     alignment, english, german = corpus
     swapped = read("opus-xml", [alignment, german, english], Reading("de", "en"))
@@ -177,15 +167,3 @@ def test_moses(tmp_path, caplog):
     prefix = tmp_path / "OpenSubtitles.de-en"
     assert documents == read("opus-moses", [prefix], EN_DE)
     assert text(read("opus-moses", [prefix], Reading("de"))) == [[[("A",), ("B",)]], [[("C",)]]]
-
-
-def test_bad_moses(tmp_path):
-    for suffix, content in (("en", "a\nb\nc\nd\n"), ("de", "A\nB\nC\nD\n")):
-        write(tmp_path, f"x.{suffix}", content)
-    for ids, parts in (
-        (IDS + "de/2001/7/11.xml.gz\ten/2001/7/12.xml.gz\t5\t6\n", [".ids:4", "continues after another"]),
-        (IDS + "en/1.xml.gz\n", [".ids:4", "expected film<tab>film"]),
-        (IDS, ["x.en:4", "x.ids ended before"]),
-    ):
-        write(tmp_path, "x.ids", ids)
-        refused("opus-moses", [tmp_path / "x"], *parts)

@@ -73,12 +73,6 @@ def test_byte_fallback_keeps_all_characters(tmp_path):
         assert "<0xF0>" in tokens.split() and codec.decode(tokens) == "Mary likes Ðuković 👍."
 
 
-def test_tokens_are_unchanged_without_preprocessing(prepared, data_bin):
-    for codec in (TextCodec(prepared, tokenized=True), TextCodec(data_bin)):
-        assert codec.encode(0, ["a  b,", "c"]) == ["a b,", "c"] and codec.decode("a b,") == "a b,"
-        assert codec.begin(1) == []
-
-
 def test_prepared_folder_and_languages(prepared, tmp_path, data_bin, monkeypatch):
     assert data_bin_of(prepared) == data_bin_of(prepared / "data-bin") == prepared / "data-bin"
     assert prepared_folder(prepared) == prepared_folder(prepared / "data-bin") == prepared

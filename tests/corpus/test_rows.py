@@ -104,9 +104,3 @@ def test_bad_rows_are_left_out_on_request(tmp_path, caplog):
 def test_lines_without_visible_characters_end_paragraphs(tmp_path):
     rows = [{"en": "a\n\u200b\nb", "de": "A\n\nB"}, {"en": ["a", "\u3164", "b"], "de": ["A", "", "B"]}]
     assert text(read("jsonl", [jsonl(tmp_path, rows)])) == [[[("a", "A")], [("b", "B")]]] * 2
-
-
-def test_empty_lines_are_skipped(tmp_path):
-    rows = jsonl(tmp_path, ROWS).read_text().splitlines()
-    documents = read("jsonl", [write(tmp_path, "x.jsonl", "\n".join([rows[0], "", " ", *rows[1:], "", ""]))])
-    assert text(documents) == TEXT and documents[1].lines[0] == [(4, 4)]

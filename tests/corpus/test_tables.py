@@ -21,12 +21,6 @@ def test_document_column(tmp_path, columns):
     assert text(read("tsv", [tmp_path / "t.tsv"], with_source_only)) == [[[("a1",), ("a2",)]], [[("b",)]]]
 
 
-def test_rows_without_text_are_skipped_if_a_column_names_the_documents(tmp_path):
-    path = write(tmp_path, "t.tsv", "a\tA\tx\n\t\tx\nb\tB\tx\n\tC\ty\n")
-    named = Reading("en", "de", options={"columns": ("1", "2", "3")})
-    assert text(read("tsv", [path], named)) == [[[("a", "A"), ("b", "B")]], [[("", "C")]]]
-
-
 def test_empty_rows_end_documents(tmp_path):
     table = '\t\na "b\tA "B\r\n\tonly\n\t\n\t \n\ufeff\t\u200b\n"b"\tB\n'
     documents = read("tsv", [write(tmp_path, "t.tsv.gz", gzip.compress(table.encode()))])
@@ -57,12 +51,9 @@ def test_rows_with_another_number_of_columns(tmp_path, caplog, content, header, 
 @pytest.mark.parametrize(
     "content, columns, header, parts",
     [
-        ("a\nb\tB\n", ("1", "2"), False, ["t.tsv:1", "1 columns, expected at least 2"]),
-        ("a\tA\t\n", ("1", "2", "3"), False, ["t.tsv:1", "document name is empty"]),
         ("a\tA\tx\nb\tB\ty\nc\tC\tx\n", ("1", "2", "3"), False, ["t.tsv:3", "document x continues"]),
         ("en\tde\na\tA\n", ("en", "fr"), True, ["t.tsv:1", "no column fr", "en, de"]),
         ("a\tA\n", ("en", "de"), False, ["--columns en", "--header"]),
-        ("a\tA\n", ("0", "1"), False, ["--columns 0", "from 1"]),
     ],
 )
 def test_bad_tables(tmp_path, content, columns, header, parts):

@@ -168,14 +168,6 @@ def test_both_dictionaries_contain_the_paragraph_symbol_or_none(data_bin, tmp_pa
     assert task.dataset("test").index.items.tolist() == [0, 1, 2, 3, 4, 6, 8, 9, 10, 11, 12, 13]
 
 
-def test_worker_processes(data_bin):
-    dataset = dataset_of(data_bin)
-    loader = torch.utils.data.DataLoader(
-        dataset, batch_sampler=[[0, 1], [2]], collate_fn=dataset.collater, num_workers=1
-    )
-    assert [batch["id"].tolist()[0] for batch in loader] == [0, 8]
-
-
 def test_rows_are_padded_in_fewer_groups_for_a_gpu(data_bin):
     """A batch is made on the CPU, for where the model is; the task tells the dataset."""
     _, task, model = toy.build(data_bin)
