@@ -5,13 +5,14 @@ the others get the same translation if they have the same text, as the text boxe
 """
 
 import re
-from typing import Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from lxml import etree
 
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.translate.formats.archive import Archive
 from docnmt_fairseq.translate.formats.base import Parsed, Pieces, register
+from docnmt_fairseq.translate.formats.inline import ADDRESSES, Mark, is_note, objects_in
 from docnmt_fairseq.translate.formats.markup_projection import Gap
 from docnmt_fairseq.translate.formats.xml_text import AttributeSlot, Slot, Slots, local_name, parse_xml, xml_bytes
 
@@ -19,7 +20,7 @@ TAGS_PER_SENTENCE = 100  # including end tags; Word writes some tens
 MAIN = "word/document.xml"  # default
 RELATIONS = "_rels/.rels"
 PARTS = re.compile(
-    r"word/(header\d*|footer\d*|footnotes|endnotes|comments|charts/chart\d*|diagrams/(data|drawing)\d*)\.xml"
+    r"word/(header\d*|footer\d*|footnotes|endnotes|comments|charts/chart(?:Ex)?\d*|diagrams/(data|drawing)\d*)\.xml"
 )
 WORD = (  # transitional and strict
     "http://schemas.openxmlformats.org/wordprocessingml/2006/main",
@@ -30,6 +31,7 @@ DRAWING = (  # of charts and SmartArt
     "http://purl.oclc.org/ooxml/drawingml/main",
 )
 DESCRIPTIONS = ("descr", "title")  # of pictures and other drawings
+LABELS = ("strCache", "strLit", "lvl")  # of series and categories of a chart
 SPACE = "{http://www.w3.org/XML/1998/namespace}space"
 ENDS_TEXT = frozenset(("tab", "ptab", "br", "cr"))
 NO_TEXT = frozenset(("moveFrom", "del", "rt"))  # tracked deletions; ruby
@@ -63,16 +65,17 @@ def _parsed(content: bytes, name: str) -> Parsed:
     walk._end()
 
     def render(pieces: List[Pieces]) -> bytes:
-        for (slots, _), new in zip(walk.texts, pieces):
-            slots.fill(new)
-            for slot in slots.slots if new is not None else ():
+        rest = iter(pieces)
+        for slots, _ in walk.texts:
+            slots.fill(rest)
+            for slot in slots.slots:
                 _keep_space(slot)
         for original, copy in walk.copies:
             copy.text = original.text
             _keep_space(copy)
         return xml_bytes(tree, content)
 
-    return Parsed([slots.segment(new_paragraph) for slots, new_paragraph in walk.texts], render)
+    return Parsed([one for slots, new_paragraph in walk.texts for one in slots.segments(new_paragraph)], render)
 
 
 def _main(relations: Optional[bytes], name: str) -> str:
@@ -82,6 +85,10 @@ def _main(relations: Optional[bytes], name: str) -> str:
             if str(relation.get("Type")).endswith("/officeDocument") and relation.get("Target"):
                 return str(relation.get("Target")).removeprefix("/")
     return MAIN
+
+
+def _addresses_in(text: str) -> Iterator[Mark]:
+    return objects_in(text, *ADDRESSES)
 
 
 def _keep_space(slot: Slot) -> None:
@@ -119,6 +126,8 @@ class _Walk:
         if name in NO_TEXT:
             return
         own = bool(name) and _namespace(element) in (*WORD, *DRAWING)
+        if name == "v" and element.xpath("local-name(../..)") in LABELS:
+            self.texts.append((Slots(Slot(element)), True))
         if name == "docPr":
             texts = (AttributeSlot(element, attribute=key) for key in DESCRIPTIONS if element.get(key))
             self.texts += [(Slots(slot), True) for slot in texts]
@@ -172,9 +181,14 @@ class _Walk:
             self.gap = Gap.OBJECT
             return
         slot = Slot(element)
+        before = "" if self.slots is None else "".join(other.text for other in self.slots.slots[-8:])
+        is_raised = bool(element.xpath("../*[local-name()='rPr']/*[local-name()='vertAlign']/@*[.='superscript']"))
+        if is_raised and is_note(before, slot.text, self.gap is not Gap.OBJECT):
+            self.gap = Gap.OBJECT
+            return
         self.seen.append(slot)
         if self.slots is None:
-            self.slots = Slots(slot)
+            self.slots = Slots(slot, _addresses_in)
         else:
             self.slots.add(slot, self.gap)
         self.gap = Gap.OPEN

@@ -48,11 +48,12 @@ class Epub(Archive):
         labels = [Slots(Slot(label)) for label in tree.getroot().iter(etree.Element) if local_name(label) == "text"]
 
         def render(pieces: List[Pieces]) -> bytes:
-            for label, new in zip(labels, pieces):
-                label.fill(new)
+            rest = iter(pieces)
+            for label in labels:
+                label.fill(rest)
             return xml_bytes(tree, content)
 
-        return Parsed([label.segment() for label in labels], render)
+        return Parsed([segment for label in labels for segment in label.segments()], render)
 
 
 def _manifest(contents: Mapping[str, bytes], name: str) -> List[Tuple[str, str]]:

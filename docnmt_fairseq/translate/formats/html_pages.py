@@ -8,20 +8,27 @@ from typing import Dict, Iterator, List, Mapping, Sequence, Tuple, Union
 
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.translate.formats.base import Parsed, Pieces, WholeFile, decode, register
-from docnmt_fairseq.translate.formats.inline import NAME, Mark, Marked, Tag, objects_of, tags_of
+from docnmt_fairseq.translate.formats.inline import (
+    KEPT,
+    NAME,
+    UNTRANSLATED,
+    Mark,
+    Marked,
+    Tag,
+    ends_of,
+    is_kept,
+    objects_in,
+    tags_of,
+)
 from docnmt_fairseq.translate.formats.markup_projection import Gap
+from docnmt_fairseq.translate.formats.messages import objects_of
 from docnmt_fairseq.translate.formats.segments import Segment
 
 # Inline elements; any other one ends a text.
 INLINE = frozenset((
     "a", "abbr", "acronym", "b", "bdi", "bdo", "big", "cite", "data", "del", "dfn", "em", "font", "i", "img",
     "ins", "label", "mark", "meter", "q", "ruby", "s", "small", "span", "strike", "strong", "sub", "sup",
-    "time", "tt", "u", "wbr", "code", "kbd", "samp", "var", "output",
-))  # fmt: skip
-# Elements with content that is not translated.
-KEPT = frozenset((
-    "script", "style", "pre", "textarea", "svg", "math", "template", "object", "iframe", "xmp", "plaintext",
-    "code", "kbd", "samp", "var",
+    "time", "tt", "u", "wbr", "code", "kbd", "samp", "var", "output", "rb", "rp", "rt",
 ))  # fmt: skip
 RAW = frozenset(("script", "style", "textarea", "xmp", "iframe"))  # without tags inside
 TAGS_PER_SENTENCE = 30
@@ -35,16 +42,28 @@ READ = frozenset((
     "alt", "title", "placeholder", "label", "summary", "aria-label", "aria-description", "aria-placeholder",
     "aria-roledescription", "aria-valuetext",
 ))  # fmt: skip
-DESCRIPTIONS = frozenset(("description", "og:title", "og:description", "twitter:title", "twitter:description"))
+DESCRIPTIONS = frozenset(
+    (
+        "description",
+        "og:title",
+        "og:description",
+        "og:image:alt",
+        "twitter:title",
+        "twitter:description",
+        "twitter:image:alt",
+    )
+)
 Region = Tuple[Tag, int, int]  # untranslated text: tag that stands for it, its end, number of the next tag
 BUTTONS = frozenset(("button", "submit", "reset"))
-UNTRANSLATED = re.compile(
-    r"""\stranslate\s*=\s*["']?no["'\s>]|\sclass\s*=\s*(?:"[^"]*\bnotranslate\b|'[^']*\bnotranslate\b|notranslate[\s>])""",
-    re.IGNORECASE,
-)
 TRANSLATED = re.compile(r"""\stranslate\s*=\s*(?:["']?yes["'\s>]|""|'')""", re.IGNORECASE)
 LINK = re.compile(r"</?a[\s>]", re.IGNORECASE)
 INDEX = re.compile(r"<su[bp][\s>]", re.IGNORECASE)
+# Statements of Angular, Blade, Razor.
+CONTROL = re.compile(
+    r"@(?:if|else(?: if|if)?|unless|for(?:each|else)?|switch|case|default|defer|placeholder|loading|error|empty|while|"
+    r"end\w+|isset|auth|guest|can|extends|section|yield|include\w*|component|slot|push|stack|lang|json|php|csrf|method)\b"
+    r"(?:\s*\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\))?(?:\s*\{)?|@let\s[^;\n]*;"
+)
 STATEMENT = re.compile(r"\{%|<%(?!=)|\{\{[#/]")  # of a template
 
 
@@ -170,12 +189,12 @@ def _is_read(element: str, attribute: str, attributes: Mapping[str, str]) -> boo
 def _top_tags(text: str) -> Iterator[Tuple[Tag, int, Gap]]:
     """Yields the tags outside of untranslated elements, with the end of the tag or element and its gap."""
     tags = list(tags_of(text, RAW))
-    ends = _ends(tags)
+    ends = ends_of(tags)
     kept: Dict[int, Region] = {}
     number = 0
     while number < len(tags):
         tag, last = tags[number], ends.get(number)
-        if number not in kept and _is_kept(text, tag):
+        if number not in kept and is_kept(text, tag):
             kept.update(_kept_regions(text, tags, ends, number))
         if number in kept:
             tag, end, number = kept[number]
@@ -235,7 +254,8 @@ def _parts(text: str) -> Iterator[Union[str, Marked]]:
 def _divided(text: str, first: int, end: int, tags: List[Mark]) -> Iterator[Marked]:
     """Yields a text; several if it consists of links, or elements in it touch without white space."""
     own = text[first:end]
-    marks = [(start - first, stop - first, gap) for start, stop, gap in tags] + list(objects_of(own))
+    marks = [(start - first, stop - first, gap) for start, stop, gap in tags]
+    marks += [*objects_of(own), *objects_in(own, CONTROL)]
     marks = [mark for mark in _apart(marks) if mark[1] <= len(own)]
     cuts = sorted({0, *_touching(own, marks), *_links(own, marks), len(own)})
     for start, stop in pairwise(cuts):
@@ -279,22 +299,3 @@ def _links(text: str, marks: Sequence[Mark]) -> List[int]:
             places.append(start if inside else stop)
         behind = stop
     return places if len(places) > 2 else []
-
-
-def _is_kept(text: str, tag: Tag) -> bool:
-    """Returns whether the content of an element is not translated."""
-    if tag.gap is not Gap.OPEN:
-        return False
-    return tag.name in KEPT or UNTRANSLATED.search(text, tag.start, tag.end) is not None
-
-
-def _ends(tags: Sequence[Tag]) -> Dict[int, int]:
-    """Returns the end tag of each start tag."""
-    ends: Dict[int, int] = {}
-    open_tags: Dict[str, List[int]] = {}
-    for number, tag in enumerate(tags):
-        if tag.gap is Gap.OPEN:
-            open_tags.setdefault(tag.name, []).append(number)
-        elif tag.gap is Gap.CLOSE and open_tags.get(tag.name):
-            ends[open_tags[tag.name].pop()] = number
-    return ends

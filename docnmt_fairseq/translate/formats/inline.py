@@ -2,18 +2,30 @@
 
 import re
 from dataclasses import dataclass
-from typing import Callable, Container, Iterable, Iterator, List, Optional, Tuple
+from typing import Callable, Container, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple
 
 from docnmt_fairseq.translate.formats.markup_projection import Gap
 from docnmt_fairseq.translate.formats.segments import Segment
 
 NAME = re.compile(r"</?([A-Za-z][^\s/>]*)")
-ATTRIBUTE = re.compile(r"""[^>=]*(?:=\s*(?:"[^"]*"|'[^']*')?)?""")
+ATTRIBUTE = re.compile(  # of HTML, or of JSX with braces
+    r"""[^>=]*(?:=\s*(?:"[^"]*"|'[^']*'|\{(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*\})?)?"""
+)
 CODE = re.compile(r"<\?(?:php\b|=)")  # which may contain >
 VOID = frozenset((
     "area", "base", "basefont", "bgsound", "br", "col", "embed", "frame", "hr", "img", "input", "keygen",
     "link", "meta", "param", "source", "track", "wbr",
 ))  # fmt: skip
+
+# Elements with content that is not translated.
+KEPT = frozenset((
+    "script", "style", "pre", "textarea", "svg", "math", "template", "object", "iframe", "xmp", "plaintext",
+    "code", "kbd", "samp", "var", "rt", "rp",
+))  # fmt: skip
+UNTRANSLATED = re.compile(
+    r"""\stranslate\s*=\s*["']?no["'\s>]|\sclass\s*=\s*(?:"[^"]*\bnotranslate\b|'[^']*\bnotranslate\b|notranslate[\s>])""",
+    re.IGNORECASE,
+)
 
 Mark = Tuple[int, int, Gap]  # start and end of markup in a text, and its kind
 
@@ -121,10 +133,38 @@ def _tag(text: str, start: int) -> Optional[Tag]:
     return Tag(start, place + 1, name[1].lower(), gap)
 
 
+def ends_of(tags: Sequence[Tag]) -> Dict[int, int]:
+    """Returns the number of the end tag of each start tag."""
+    ends: Dict[int, int] = {}
+    open_tags: Dict[str, List[int]] = {}
+    for number, tag in enumerate(tags):
+        if tag.gap is Gap.OPEN:
+            open_tags.setdefault(tag.name, []).append(number)
+        elif tag.gap is Gap.CLOSE and open_tags.get(tag.name):
+            ends[open_tags[tag.name].pop()] = number
+    return ends
+
+
+def is_kept(text: str, tag: Tag) -> bool:
+    """Returns whether the content of an element is not translated."""
+    if tag.gap is not Gap.OPEN:
+        return False
+    return tag.name in KEPT or UNTRANSLATED.search(text, tag.start, tag.end) is not None
+
+
 def marks_in(text: str, *objects: "re.Pattern[str]") -> List[Mark]:
     """Returns the tags of a text, its addresses and note marks, and matches of patterns; they may overlap."""
-    tags = [(tag.start, tag.end, tag.gap) for tag in tags_of(text)]
-    return [*tags, *_notes_in(text), *objects_in(text, ADDRESS, *objects)]
+    return [*_elements_in(text), *notes_in(text), *objects_in(text, *ADDRESSES, *objects)]
+
+
+def _elements_in(text: str) -> Iterator[Mark]:
+    """Yields the tags; an element that is not translated is a single object."""
+    tags = list(tags_of(text))
+    ends = ends_of(tags)
+    for number, tag in enumerate(tags):
+        if number in ends and is_kept(text, tag):
+            yield tag.start, tags[ends[number]].end, Gap.OBJECT
+        yield tag.start, tag.end, tag.gap
 
 
 def objects_in(text: str, *objects: "re.Pattern[str]") -> Iterator[Mark]:
@@ -136,62 +176,54 @@ def objects_in(text: str, *objects: "re.Pattern[str]") -> Iterator[Mark]:
 
 # --- Addresses and notes ---
 
-# URL, e-mail address, path of Windows.
-ADDRESS = re.compile(
-    r"""(?<![A-Za-z])(?:(?:https?|ftp)://|www\.)(?:[^\s<>()\[\]`*"\u3000-\u9fff\uff00-\uffef]|\([^\s<>()]*\))*"""
-    r"""(?:[^\s<>()\[\]`*.,;:!?"'_\u3000-\u9fff\uff00-\uffef]|\([^\s<>()]*\))"""
-    r"""|\b[\w.+-]+@\w[\w-]*(?:\.\w[\w-]*)+|\b[A-Za-z]:\\[^\s<>"|?*]*\w"""
+# Characters that end an address, also of Han text.
+_ENDS = r"""\s<>()\[\]`*"\0-\3\u3000-\u9fff\uff00-\uffef"""
+_LAST = rf"""(?:[^{_ENDS}.,;:!?'_]|\([^\s<>()]*\))"""  # last character
+FILES = (
+    "bat|bmp|cfg|conf|cpp|cs|css|csv|dll|docx?|env|exe|gif|go|gz|hpp|html?|ini|ipynb|java|jpe?g|jsx?|json|kt|log|mdx?|"
+    "mp[34]|odt|pdf|php|png|pot?|pptx?|ps1|py|rb|rs|rst|sass|scss|sh|sql|srt|svg|tar|toml|tsv|tsx?|txt|vue|wav|webp|"
+    "xlf|xlsx?|xml|ya?ml|zip"
 )
-RAISED = re.compile(r"<sup\b[^<>]*>(.{0,300}?)</sup\s*>", re.IGNORECASE | re.DOTALL)
+ADDRESSES = (
+    # URL, e-mail address, path of Windows
+    re.compile(
+        rf"(?<![A-Za-z])(?:(?:https?|ftp)://|www\.)(?:[^{_ENDS}]|\([^\s<>()]*\))*{_LAST}"
+        r"""|\b[\w.+-]+@\w[\w-]*(?:\.\w[\w-]*)+|\b[A-Za-z]:\\[^\s<>"|?*]*\w"""
+    ),
+    # domain, path, file name; but Node.js is a name
+    re.compile(
+        rf"(?<![\w.@/-])(?:[a-z\d-]+\.)+(?:com|dev|edu|eu|gov|io|net|org)(?![\w-]|\.\w)(?:/(?:[^{_ENDS}]*{_LAST})?)?"
+        r"|(?<![\w.@/-])(?:~/|\.{1,2}/|/(?=[\w.-]+/))[\w.@-]+(?:/[\w.@-]+)*(?<![.-])/?"
+        rf"|(?<![\w.@/-])(?![A-Z][a-z]+\.js\b)(?:[\w.-]+/)*[\w.-]*\w\.(?:{FILES})(?![\w-]|[./]\w)",
+        re.ASCII,
+    ),
+)
+RAISED = re.compile(
+    r"<sup\b[^<>]*>(.{0,300}?)</sup\s*>|(?<=[^\s>])<a\b[^<>]*>([\[(]?\d{1,4}[\])]?)</a\s*>", re.IGNORECASE | re.DOTALL
+)
 MARKUP = re.compile(r"<[^<>]*>")
 BASE = re.compile(r"(?:(?<!\d)\d{1,3}|(?<![^\W_])[^\W\d_]{1,2})\Z")  # of a power, unit or abbreviation: m<sup>2</sup>
 NUMBER = re.compile(r"[-+\u2212\u2013]?\w+[-+\u2212]?")
 
 
-def _notes_in(text: str) -> Iterator[Mark]:
-    """Yields the marks of notes: raised text directly after a word or punctuation."""
+def notes_in(text: str) -> Iterator[Mark]:
+    """Yields the marks of notes: raised text or the link of a number directly after a word or punctuation."""
     for found in RAISED.finditer(text):
         before = text[max(found.start() - 200, 0) : found.start()]
-        word = MARKUP.sub("", before)
-        is_power = BASE.search(word) and NUMBER.fullmatch(MARKUP.sub("", found[1])) and not before.endswith("</sup>")
-        if not is_power and (not word[-1:].isspace() if word else not any(map(str.isalpha, found[1]))):
+        raised = MARKUP.sub("", found[1] or found[2])
+        is_first = found[1] is None or not before.endswith("</sup>")
+        if is_note(MARKUP.sub("", before), raised, is_first):
             yield *found.span(), Gap.OBJECT
 
 
-# --- Placeholders ---
+def is_note(before: str, raised: str, is_first: bool = True) -> bool:
+    """Returns whether raised text is the mark of a note, not an exponent.
 
-# Text that a program inserts: {% if x %}, <%= x %>, {{ x }}, %name%, {name}, ${name}, {/* comment */}
-TEMPLATE = re.compile(
-    r"\{%.*?%\}|<%.*?%>|\{{2,3}[^{}]*\}{2,3}|(?<![\w%])%[A-Za-z_]\w*%(?!\w)|[$#]?\{[^{}\s]*\}|\{/\*.*?\*/\}", re.DOTALL
-)
-# [shop_name], __count__, @user.Name, :name
-NAMED = re.compile(
-    r"\[[a-z]+(?:_[a-z]+)+\]|(?<!\w)__\w+?__(?!\w)|(?<![\w@])@[A-Za-z]\w*(?:\.[A-Za-z]\w*)+|(?<!\S):[a-z]\w+\b(?!:)"
-)
-# Of printf, Python, Objective-C, Qt; not after a digit: 100%ig.
-PRINTF = re.compile(
-    r"(?<!\d)%(?:\d+\$)?(?:\([^()]*\))?[-+#0]*\d*(?:\.\d+)?(?:hh|h|ll|l|L|z|j|t|q)?[a-zA-Z%@]|(?<!\d)%L?\d+"
-)
-BRACE = re.compile("[{}]")
-# With nested braces: {{name}}, and ICU's {n, plural, one {# file} other {# files}}.
-NESTED = re.compile(
-    r"\{\{|\{\s*[\w.-]+\s*,\s*(?:plural|select|selectordinal|choice|number|date|time|spellout|ordinal|duration)\b"
-)
-
-
-def marks_of_message(text: str) -> Iterator[Mark]:
-    """Yields tags and placeholders of a message of a program, which may overlap."""
-    yield from marks_in(text)
-    yield from objects_of(text)
-
-
-def objects_of(text: str) -> Iterator[Mark]:
-    """Yields addresses, marks of notes and placeholders, which may overlap."""
-    yield from _notes_in(text)
-    yield from objects_in(text, ADDRESS, TEMPLATE, NAMED, PRINTF)
-    is_open: List[int] = []
-    for found in BRACE.finditer(text):
-        if found[0] == "{":
-            is_open.append(found.start())
-        elif is_open and NESTED.match(text, start := is_open.pop()):
-            yield start, found.end(), Gap.OBJECT
+    Args:
+        before: text before it.
+        raised: raised text.
+        is_first: it does not follow other raised text.
+    """
+    if is_first and BASE.search(before) and NUMBER.fullmatch(raised):
+        return False
+    return not before[-1:].isspace() if before else not any(map(str.isalpha, raised))

@@ -58,7 +58,8 @@ class Block:
 
     def __post_init__(self, is_label: IsLabel) -> None:
         text = full_references("\n".join(self.lines).removesuffix(self.suffix), is_label)
-        self.marked = Marked(text, marks_of(text), plain, escape)
+        dollars = "\\$" in text  # otherwise formulas could begin at them
+        self.marked = Marked(text, marks_of(text), plain, lambda new: escape(new, dollars))
 
 
 @register("markdown")
@@ -76,6 +77,14 @@ class Markdown(WholeFile):
         self.reading.limits.check(len(lines), "lines", name, LINES_PER_SENTENCE)
         self.reading.limits.check(len(MARKS.findall(text)), "marks of markup", name, MARKS_PER_SENTENCE)
         reader = self.needs("markdown_it").MarkdownIt("commonmark").enable(["table", "strikethrough"])
+        reference = self.needs("markdown_it.rules_block").reference
+
+        def definition(state: Any, first: int, end: int, silent: bool) -> bool:
+            """Definition of a link; that of a footnote is text, even if it is a single word."""
+            start = state.bMarks[first] + state.tShift[first]
+            return not state.src.startswith("[^", start) and reference(state, first, end, silent)
+
+        reader.block.ruler.at("reference", definition)
         normalise = self.needs("markdown_it.common.utils").normalizeReference
         environment: Any = {}
         # The parser counts line feeds.

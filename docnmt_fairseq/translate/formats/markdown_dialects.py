@@ -15,11 +15,58 @@ STATEMENT = re.compile(
     r"""|export\s+(?:(?:const|let|var)\s+[\w{\[].*=|(?:default|async|function|class)\s.*[({=]|\{|\*)"""
 )
 INDENT = 4
+# Blocks of templates with code, and their ends.
+CODE_BLOCK = re.compile(
+    r"\{%-?\s*(?:comment|highlight|code(?:block)?|javascript|schema|style(?:sheet)?|mermaid)\b"
+    r"|\{\{[<%]\s*(?:highlight|mermaid)\b|\{::(?:comment|nomarkdown)\b"
+)
+CODE_END = re.compile(
+    r"\{%-?\s*end(?:comment|highlight|code(?:block)?|javascript|schema|style(?:sheet)?|mermaid)\b"
+    r"|\{\{[<%]\s*/\s*(?:highlight|mermaid)\b|\{:/"
+)
+EXPRESSION = re.compile(r"\{(?![%#:!]|\{[<%])")  # of MDX
+OPTIONS = re.compile(r":::\s+[\w.]+\s*$")  # of mkdocstrings, followed by indented lines
+MAX_EXPRESSION = 200  # lines
 
 
 def common_lines(lines: Sequence[str]) -> List[str]:
     """Returns the lines as CommonMark: indented blocks without indentation, heads and code of MDX as empty lines."""
-    return list(_common_lines(lines))
+    return list(_common_lines(_without_code(lines)))
+
+
+def _without_code(lines: Sequence[str]) -> List[str]:
+    """Returns the lines with code of templates and expressions of MDX over several lines as empty lines."""
+    kept = list(lines)
+    last_end = max((number for number, line in enumerate(lines) if CODE_END.search(line)), default=-1)
+    number, fence = 0, ""
+    while number < len(lines):
+        own = lines[number].strip()
+        end = number
+        if fence:
+            fence = "" if own.startswith(fence) and not own.strip(fence[0]) else fence
+        elif found := FENCE.match(own):
+            fence = found[1]
+        elif CODE_BLOCK.match(own) and number < last_end and not CODE_END.search(own):
+            end = next(n for n in range(number, len(lines)) if CODE_END.search(lines[n])) + 1
+        elif EXPRESSION.match(own):
+            end = _expression_end(lines, number)
+        elif OPTIONS.match(own):
+            end = number + 1
+            while end < len(lines) and lines[end].startswith("  "):
+                end += 1
+        kept[number:end] = ["" for _ in range(number, end)]
+        number = max(end, number + 1)
+    return kept
+
+
+def _expression_end(lines: Sequence[str], first: int) -> int:
+    """Returns the line after an expression of several lines; ``first`` if there is none."""
+    depth = 0
+    for number in range(first, min(first + MAX_EXPRESSION, len(lines))):
+        depth += lines[number].count("{") - lines[number].count("}")
+        if depth <= 0:
+            return number + 1 if number > first and lines[number].rstrip().endswith("}") else first
+    return first
 
 
 def _common_lines(lines: Sequence[str]) -> Iterator[str]:

@@ -5,8 +5,9 @@ import re
 from bisect import bisect_right
 from typing import Callable, Dict, Iterator, List, Sequence, Tuple
 
-from docnmt_fairseq.translate.formats.inline import TEMPLATE, Mark, marks_in, objects_in
+from docnmt_fairseq.translate.formats.inline import Mark, marks_in, objects_in
 from docnmt_fairseq.translate.formats.markup_projection import Gap
+from docnmt_fairseq.translate.formats.messages import TEMPLATE, closed_braces
 
 ALERT = re.compile(r"\A\[![A-Za-z]+\][+-]?")
 DIALECTS = (
@@ -16,8 +17,19 @@ DIALECTS = (
     TEMPLATE,
     re.compile(r"\{:?\s*[#.][^{}]*\}|\{:[^{}]*\}"),  # attributes
     re.compile(r"(?<![\w:]):(?!\d+:)[a-z0-9_+-]+:(?![\w:])"),  # emoji, icons
+    re.compile(r"\+\+[\w+\"'-]+\+\+"),  # keys
+    # user or package, issue, variable
+    re.compile(r"(?<![\w@./])@[A-Za-z\d][\w-]*(?:/[\w.-]*\w)?|\b[\w.-]+/[\w.-]+#\d+|\$[A-Za-z_]\w*\b"),
+    # H~2~O, x^2^
+    re.compile(r"\w*(?<![~\\])~[^\s~]{1,30}~(?!~)\w*|\w*(?<![\^\\\[])\^[^\s^\]]{1,30}\^(?!\^)\w*"),
+    re.compile(r"\^(?=\[)"),  # of a note within the text
 )
-ALONE = re.compile(":{3,}")  # line without text: head or end of a container
+# Lines without text: head or end of a container, tags of templates, attributes, included files.
+ALONE = re.compile(
+    r":{3,}|(?:\{%(?:[^%]|%(?!\}))*%\}\s*)+$|\{\{[<%][^{}]*[>%]\}\}\s*$|\{:[^{}]*\}\s*$|-+8<-+|\{!.*!\}\s*$"
+    r"|\[\[?_?TOC_?\]\]?\s*$",
+    re.IGNORECASE,
+)
 FORMULA = "$$"
 # Lines that start another part of a paragraph: footnotes, abbreviations, definitions.
 BEGINS = re.compile(r"\[\^[^\[\]]+\]:|\*\[[^\[\]]+\]:|:\s")
@@ -25,7 +37,7 @@ BEGINS = re.compile(r"\[\^[^\[\]]+\]:|\*\[[^\[\]]+\]:|:\s")
 TARGET = r"(?:\([^()]*(?:\([^()]*\)[^()]*)*\)|\[[^\[\]]*\])?"  # of a link or an image
 # Amounts as in "$5 or 6 $" are text, and escaped brackets without signs, digits or single letters contain text.
 FORMULAS = re.compile(
-    r"(?<![\\$])\$\$[^$]+\$\$"
+    r"\\begin\{(\w+\*?)\}.{0,20000}?\\end\{\1\}|(?<![\\$])\$\$[^$]+\$\$"
     r"|(?<![\\$\w])\$(?![\s$]|\d[^$\\]*\s[^\W\d_]{2,}\s)(?:[^$\\]|\\.)*(?<![\s\\])\$(?![\d$\w])"
     r"|\\\((?=(?:[^\\]|\\[^)])*?(?:[\^_=+<>{}\d]|\\[^)])|\s*\w\s*\\\)).*?\\\)"
     r"|\\\[(?=(?:[^\\]|\\[^\]])*?(?:[\^_=+<>{}]|\\[^\]])|\s*\w\s*\\\]).*?\\\]",
@@ -39,7 +51,8 @@ OBJECTS = (
 )
 SHORT = re.compile(r"(?<![\\!\]])\[(?![\^*!])([^\[\]]+)\](?:\[\]|(?![\[(:]))")  # [label] or [label][]
 LINK_END = re.compile(r"\]" + TARGET)
-RUN = re.compile(r"\*+|_+|~~")
+RUN = re.compile(r"\*+|_+|~~|==|\^\^")
+CODE = re.compile(r'[=+*&|<>"`$\[\]]|\w\.\w|\w\(|\?\s')  # in braces: an expression of MDX
 TICKS = re.compile(r"`+")
 ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])")
 SPECIAL = re.compile(r"[\\`*\[\]<|~]|(?<!\w)#|(?<!\w)_|_(?!\w)|&(?=#?\w+;)")
@@ -54,6 +67,7 @@ def marks_of(text: str) -> List[Mark]:
     marks += marks_in(text, *OBJECTS)
     marks += [(*found.span(), Gap.OPEN) for found in re.finditer(r"\[", text)]
     marks += [(*found.span(), Gap.CLOSE) for found in LINK_END.finditer(text)]
+    marks += [(start, end, Gap.OBJECT) for start, end in closed_braces(text).items() if CODE.search(text, start, end)]
     return [*marks, *_emphasis(text)]
 
 
@@ -103,9 +117,10 @@ def plain(raw: str) -> str:
     return html.unescape(ESCAPED.sub(r"\1", raw)).replace("\n", " ")
 
 
-def escape(text: str) -> str:
-    """Escapes everything that would be read as markup."""
-    return SPECIAL.sub(r"\\\g<0>", text)
+def escape(text: str, dollars: bool = False) -> str:
+    """Escapes everything that would be read as markup, also dollar signs if asked for."""
+    text = SPECIAL.sub(r"\\\g<0>", text)
+    return text.replace("$", "\\$") if dollars else text
 
 
 def escape_first(text: str) -> str:

@@ -1,8 +1,9 @@
 """Projection of markup onto a translation: divides it into as many pieces as the source sentence has.
 
 Cuts are at word boundaries; at line ends, with their punctuation. A piece that occurs once in the translation (a name,
-a number) is found there; other cuts divide the characters in the same proportion as the source. A piece with words
-keeps at least one if the translation is long enough.
+a number) is found there. A translation with as many words as the source is cut between the same words; others are cut
+so that they divide the characters in the same proportion. A piece with words keeps at least one if the translation is
+long enough.
 """
 
 import re
@@ -15,6 +16,7 @@ from typing import Container, Dict, Iterator, List, Mapping, Sequence, Tuple
 
 # Characters after which a line may end without a space: Han, Hiragana, Katakana.
 UNSPACED = "\u3005\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+HAN = re.compile(f"[{UNSPACED}]")
 CLOSING = "\u3001\u3002\uff01\uff09\uff0c\uff1a\uff1b\uff1f\u300d\u300f\u30fc!),.:;?\u201d\u2019"
 WORD = re.compile(f"[{UNSPACED}][{CLOSING}]*|[^\\s{UNSPACED}]+")
 MAX_SEARCHED = 200  # pieces of a sentence; with more, none is searched in the translation
@@ -220,7 +222,11 @@ def _cuts(
     ]
     enough = sum(wordy) < len(atoms.whole)
     needs = list(accumulate(wordy if enough else [False for _ in cores], initial=0))
-    fixed = {0: 0, **_unchanged_cores(translation, atoms.spans, cores, inside), len(cores): len(atoms.spans)}
+    unchanged = _unchanged_cores(translation, atoms.spans, cores, inside)
+    same = {} if inside or any(line_ends) else _same_words(translation, atoms, cores)
+    if all(same.get(number, cut) == cut for number, cut in unchanged.items()):
+        unchanged = {**same, **unchanged}
+    fixed = {0: 0, **unchanged, len(cores): len(atoms.spans)}
     places = sorted(fixed)
     # A word that is found again must leave the others theirs, and no line ends inside a word.
     if any(needs[b] - needs[a] > fixed[b] - fixed[a] for a, b in pairwise(places)) or any(line_ends):
@@ -238,6 +244,25 @@ def _cuts(
             cuts.append(last)
         if end < len(cores):
             cuts.append(fixed[end])
+    return cuts
+
+
+def _same_words(translation: str, atoms: Atoms, cores: Sequence[str]) -> Dict[int, int]:
+    """Returns the cuts before cores with words if the translation has as many words as the source: core -> atoms."""
+    counts = [sum(any(map(str.isalnum, word)) for word in core.split()) for core in cores]
+    words = [n for n, found in enumerate(WORD.finditer(translation)) if any(map(str.isalnum, found[0]))]
+    if sum(counts) != len(words) or len(words) != sum(any(map(str.isalnum, word)) for word in translation.split()):
+        return {}
+    cuts: Dict[int, int] = {}
+    for number, (core, before) in enumerate(zip(cores, accumulate(counts, initial=0))):
+        if number and before and counts[number]:
+            word = words[before]
+            if core[0].isalnum():
+                cuts[number] = atoms.words[word]
+            elif any(map(str.isalnum, core.split()[0])):
+                cuts[number] = atoms.whole[word]
+            elif cores[number - 1][-1].isalnum():  # punctuation after the previous word
+                cuts[number] = atoms.words[words[before - 1]] + 1
     return cuts
 
 

@@ -6,7 +6,7 @@ from typing import Any, Dict, Iterator, List, Sequence, Tuple
 
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.translate.formats.base import Parsed, Pieces, WholeFile, decode, register
-from docnmt_fairseq.translate.formats.inline import Marked, marks_of_message
+from docnmt_fairseq.translate.formats.messages import DIVISION, Message
 
 # The header is the message of the empty string.
 HEADER = re.compile(r'^msgid[ \t]+""[ \t]*\r?\n(msgstr[ \t]+"[^\n]*(?:\n"[^\n]*)*)', re.MULTILINE)
@@ -22,20 +22,20 @@ PLURALS = re.compile(r"nplurals\s*=\s*(\d)")
 
 
 @dataclass(frozen=True)
-class Message:
+class Entry:
     """Message of a file.
 
     Attributes:
         entry: polib's entry.
         first, start, end: its comments and text are lines from ``first``, its translation from ``start`` to ``end``.
-        texts: lines of the message and of its plural.
+        texts: the message and its plural.
     """
 
     entry: Any
     first: int
     start: int
     end: int
-    texts: List[List[Marked]]
+    texts: List[Message]
 
 
 @register("po")
@@ -55,7 +55,11 @@ class Gettext(WholeFile):
         if len(entries) != len(places):
             raise InputError(f"{name}: not gettext's format: a line before the text of its message")
         messages = [
-            Message(entry, *place, [list(_lines(message)) for message in (entry.msgid, entry.msgid_plural) if message])
+            Entry(
+                entry,
+                *place,
+                [Message(text, division=DIVISION) for text in (entry.msgid, entry.msgid_plural) if text],
+            )
             for entry, place in zip(entries, places)
             if entry.fuzzy or not entry.translated()
         ]
@@ -63,15 +67,16 @@ class Gettext(WholeFile):
         found = re.search(PLURALS, file.metadata.get("Plural-Forms", ""))
         forms = int((found or re.search(PLURALS, plural_rule(self._target())))[1])  # type: ignore[index]
         segments = [
-            line.segment(new_paragraph=number == 0)
+            segment
             for message in messages
-            for number, line in enumerate(line for text in message.texts for line in text)
+            for number, text in enumerate(message.texts)
+            for segment in text.segments(new_paragraph=number == 0)
         ]
 
         def render(pieces: List[Pieces]) -> bytes:
             new, parts, behind = iter(pieces), [], 0
             for message in messages:
-                translations = ["".join(line.render(next(new)) for line in text) for text in message.texts]
+                translations = [text.render(new) for text in message.texts]
                 parts += lines[behind : message.first]
                 parts += _marked_fuzzy(lines[message.first : message.start])
                 parts += self._translation(message.entry, translations, forms, lines[message.first].endswith("\r\n"))
@@ -172,12 +177,6 @@ def _changed(text: str, pattern: "re.Pattern[str]", new: Any) -> str:
 def _reason(error: Exception) -> str:
     found = re.search(r"\(line (\d+)\)(?:: (.*))?", str(error))
     return f"line {found[1]}" if found else type(error).__name__
-
-
-def _lines(message: str) -> Iterator[Marked]:
-    """Yields the lines of a message with their line ends."""
-    for line in LINE.findall(message):
-        yield Marked(line, marks_of_message(line))
 
 
 # --- Plural rules of languages, as gettext writes them ---

@@ -12,7 +12,7 @@ from typing import Callable, Iterator, List, NamedTuple, Optional, Sequence, Tup
 
 from docnmt_fairseq.boundaries import PARAGRAPH, is_boundary
 from docnmt_fairseq.corpus.text import normalise
-from docnmt_fairseq.translate.formats.markup_projection import CLOSING, Gap, Span, cores_of, project
+from docnmt_fairseq.translate.formats.markup_projection import CLOSING, HAN, Gap, Span, cores_of, project
 
 Split = Callable[[str], List[str]]  # text to sentences, whose concatenation is the text
 
@@ -131,8 +131,10 @@ def _join(characters: List[str], place: int) -> None:
         before -= 1
     if characters[place] in CLOSING:
         characters[before + 1 : place] = [""] * (place - before - 1)
-    elif before >= 0 and characters[before].isalnum() and not any(characters[before + 1 : place]):
-        characters[before] += " "
+    elif before >= 0 and not any(characters[before + 1 : place]):
+        last = characters[before][-1]
+        if last.isalnum() and not (HAN.match(last) and HAN.match(characters[place])):
+            characters[before] += " "
 
 
 def _spans(text: str, split: Split) -> Iterator[Span]:

@@ -7,7 +7,7 @@ from lxml import etree
 
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.translate.formats.base import Parsed, Pieces, WholeFile, register
-from docnmt_fairseq.translate.formats.inline import marks_of_message
+from docnmt_fairseq.translate.formats.messages import marks_of_message
 from docnmt_fairseq.translate.formats.xml_text import ancestors, local_name, parse_xml, slots_within, xml_bytes
 
 TAGS_PER_SENTENCE = 50
@@ -32,18 +32,19 @@ class Xliff(WholeFile):
             raise InputError(f"{name}: not XLIFF, but <{local_name(root)}>")
         sources = list(_sources(root))
         slots = [slots_within(source, _is_text, marks_of_message) for source in sources]
-        segments = [own.segment(new_paragraph=_starts_unit(source)) for own, source in zip(slots, sources)]
+        segments = [own.segments(new_paragraph=_starts_unit(source)) for own, source in zip(slots, sources)]
 
         def render(pieces: List[Pieces]) -> bytes:
-            for source, new in zip(sources, pieces):
-                self._translate(source, new)
+            rest = iter(pieces)
+            for source in sources:
+                self._translate(source, rest)
             if root.get("srcLang") and not root.get("trgLang"):  # XLIFF 2 requires it for translations
                 root.set("trgLang", self.reading.languages()[1])
             return xml_bytes(tree, content)
 
-        return Parsed(segments, render)
+        return Parsed([one for own in segments for one in own], render)
 
-    def _translate(self, source: etree._Element, pieces: Pieces) -> None:
+    def _translate(self, source: etree._Element, pieces: Iterator[Pieces]) -> None:
         """Adds the translation of a source, or of a part of it, to its unit."""
         unit = next(one for one in ancestors(source) if local_name(one) in SEGMENTS)
         new = deepcopy(source)

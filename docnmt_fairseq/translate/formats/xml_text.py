@@ -1,24 +1,25 @@
 """Text in XML elements as segments and back."""
 
 import re
-from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
-from itertools import accumulate, islice
-from typing import Callable, Iterable, Iterator, List, Optional, Sequence, cast
+from typing import Callable, Iterator, List, cast
 
 from lxml import etree
 
 from docnmt_fairseq.corpus.xml import SAFE, line_of
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.translate.formats.inline import Mark, Marked
+from docnmt_fairseq.translate.formats.base import Pieces
+from docnmt_fairseq.translate.formats.inline import Mark
 from docnmt_fairseq.translate.formats.markup_projection import Gap
+from docnmt_fairseq.translate.formats.messages import Marks, Message
 from docnmt_fairseq.translate.formats.segments import Segment
 
 IMPOSSIBLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
-ELEMENT = "\ufffc"  # stands for an element in a text
+# Stand for elements in a text; not allowed in XML.
+GAPS = {Gap.OBJECT: "\0", Gap.OPEN: "\2", Gap.CLOSE: "\3"}
+KINDS = {character: gap for gap, character in GAPS.items()}
+ELEMENT = re.compile("[\0\2\3]")
 DECLARATION = re.compile(rb"<\?xml[^>]*\?>\s*")
-
-Marks = Callable[[str], Iterable[Mark]]
 
 
 @dataclass
@@ -62,7 +63,7 @@ class Slots:
 
     Args:
         first: first slot.
-        marks: returns the spans of markup in a text.
+        marks: returns the spans of markup in a text, in which characters stand for the gaps between slots.
 
     Attributes:
         slots: slots in reading order.
@@ -79,35 +80,23 @@ class Slots:
         self.slots.append(slot)
         self.gaps.append(gap)
 
-    def segment(self, new_paragraph: bool = True) -> Segment:
-        """Returns the text as a segment."""
-        marked = self._marked()
-        gaps = list(marked[0].gaps)
-        for gap, own in zip(self.gaps, marked[1:]):
-            gaps += [gap, *own.gaps]
-        return Segment([piece for own in marked for piece in own.pieces], gaps, new_paragraph)
+    def segments(self, new_paragraph: bool = True) -> List[Segment]:
+        """Returns the text as segments; a paragraph starts with the first one."""
+        return self._message().segments(new_paragraph)
 
-    def fill(self, pieces: Optional[Sequence[str]]) -> None:
-        """Sets the text of every slot, without characters that XML does not allow; None: unchanged."""
-        if pieces is None:
-            return
-        rest = iter(pieces)
-        for slot, own in zip(self.slots, self._marked()):
-            text = own.render(list(islice(rest, len(own.pieces))))
+    def fill(self, pieces: Iterator[Pieces]) -> None:
+        """Sets the text of every slot, without characters that XML does not allow, to the next pieces."""
+        for slot, text in zip(self.slots, ELEMENT.split(self._message().render(pieces))):
             if slot.text != text:
                 slot.text = IMPOSSIBLE.sub("", text)
 
-    def _marked(self) -> List[Marked]:
-        """Returns the text of each slot; its markup may continue in the next ones."""
-        texts = [slot.text for slot in self.slots]
-        starts = list(accumulate((len(text) + 1 for text in texts), initial=0))
-        marks: List[List[Mark]] = [[] for _ in texts]
-        for start, end, gap in self._marks(ELEMENT.join(texts)):
-            first, last = bisect_right(starts, start) - 1, bisect_left(starts, end)
-            for number in range(first, last):
-                span = max(start - starts[number], 0), min(end - starts[number], len(texts[number]))
-                marks[number].append((*span, gap if last == first + 1 else Gap.OBJECT))
-        return [Marked(text, own) for text, own in zip(texts, marks)]
+    def _message(self) -> Message:
+        text = "".join(f"{GAPS.get(gap, '')}{slot.text}" for gap, slot in zip([None, *self.gaps], self.slots))
+        return Message(text, lambda text: [*_elements_in(text), *self._marks(text)])
+
+
+def _elements_in(text: str) -> Iterator[Mark]:
+    return ((*found.span(), KINDS[found[0]]) for found in ELEMENT.finditer(text))
 
 
 def slots_within(

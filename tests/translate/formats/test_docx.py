@@ -105,6 +105,41 @@ def test_alternative_content(other, lines, translated):
     assert texts == ["AROUND ", "IN THE", " BOX.", *translated, " IT."]
 
 
+@pytest.mark.parametrize(
+    ("runs", "shown"),
+    [
+        (["It is big.", "^1", " The dog sleeps.", "^[2]"], ["It is big.", "The dog sleeps."]),
+        (["See the note", "^3", ", or", "^4", "^,5", "."], ["See the note, or."]),
+        (["20 m", "^2", " of Docnmt", "^TM"], ["20 m2 of Docnmt"]),
+        (["Go to https://a.", "org/b", " now"], ["Go to now"]),
+    ],
+)
+def test_raised_notes_and_addresses(runs, shown):
+    document = docx.Document()
+    paragraph = document.add_paragraph()
+    for run in runs:
+        paragraph.add_run(run.removeprefix("^")).font.superscript = run.startswith("^") or None
+    stream = io.BytesIO()
+    document.save(stream)
+    found, (lines,) = through("docx", stream.getvalue())
+    assert [line for line in lines if line != "<p>"] == shown
+    new = [run.text for run in docx.Document(io.BytesIO(found)).paragraphs[0].runs]
+    kept = ("^", "https", "org/")
+    assert new == [run.removeprefix("^") if run.startswith(kept) else run.upper() for run in runs]
+
+
+def test_labels_of_charts():
+    space = 'xmlns:c="http://schemas.openxmlformats.org/drawingml/2006/chart"'
+    chart = f"<c:c {space}><c:strCache><c:pt><c:v>The year</c:v></c:pt></c:strCache><c:f>Sheet!A</c:f></c:c>"
+    stream = io.BytesIO()
+    docx.Document().save(stream)
+    with zipfile.ZipFile(stream, "a") as archive:
+        archive.writestr("word/charts/chart1.xml", chart)
+    found, _ = through("docx", stream.getvalue())
+    new = zipfile.ZipFile(io.BytesIO(found)).read("word/charts/chart1.xml").decode()
+    assert chart.replace("The year", "THE YEAR") in new
+
+
 @pytest.mark.parametrize("way", WAYS)
 def test_only_text_changes(content, way):
     found, _ = through("docx", content, WAYS[way])

@@ -71,7 +71,7 @@ def test_arb():
     data = json.loads(found)
     assert data["@hello"] == json.loads(ARB)["@hello"] and data["@@locale"] == "en"
     assert data["items"] == "{count, plural, =0{NO ITEMS} one{# ITEM OF {name}} other{{count} ITEMS}}"
-    assert data["inside"] == "YOU HAVE {n, plural, one{# mail} other{# mails}} HERE"
+    assert data["inside"] == "YOU HAVE {n, plural, one{# MAIL} other{# MAILS}} HERE"
 
 
 @pytest.mark.parametrize("text", ["", "{", '{"a": 1,}', "// a\n{}", "[" * 100_000])
