@@ -177,7 +177,7 @@ def objects_in(text: str, *objects: "re.Pattern[str]") -> Iterator[Mark]:
 # --- Addresses and notes ---
 
 # Characters that end an address, also of Han text.
-_ENDS = r"""\s<>()\[\]`*"\0-\3\u3000-\u9fff\uff00-\uffef"""
+_ENDS = r"""\s<>()\[\]`*"\0\3\u3000-\u9fff\uff00-\uffef"""
 _LAST = rf"""(?:[^{_ENDS}.,;:!?'_]|\([^\s<>()]*\))"""  # last character
 FILES = (
     "bat|bmp|cfg|conf|cpp|cs|css|csv|dll|docx?|env|exe|gif|go|gz|hpp|html?|ini|ipynb|java|jpe?g|jsx?|json|kt|log|mdx?|"

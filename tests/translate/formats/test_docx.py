@@ -109,7 +109,7 @@ def test_alternative_content(other, lines, translated):
     ("runs", "shown"),
     [
         (["It is big.", "^1", " The dog sleeps.", "^[2]"], ["It is big.", "The dog sleeps."]),
-        (["See the note", "^3", ", or", "^4", "^,5", "."], ["See the note, or."]),
+        (["See the note", "^3", ", and", "^4", "^,5", "."], ["See the note, and."]),
         (["20 m", "^2", " of Docnmt", "^TM"], ["20 m2 of Docnmt"]),
         (["Go to https://a.", "org/b", " now"], ["Go to now"]),
     ],

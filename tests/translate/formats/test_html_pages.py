@@ -237,8 +237,9 @@ TEMPLATES = [
     "{% if a.b > 1 %}", "{{ user.name|upper }}", "{{{raw}}}", "<%= user.name %>", "%name%", "{amount}", "${amount}",
     "[shop_name]", "__count__", "@user.Name", ":name", "%s", "%(name)s", "<?php if ($a > b) echo 'word'; ?>",
     "https://a.org/word?b=c&amp;d", "a.word@b.org", "www.word.org", "word.org/word", "src/word.py", "/word/word",
-    "{# word #}", "{!! word !!}", "{{!-- word --}}", "{ word }", "[[word]]", "*|WORD|*", "%%word%%", "%a.word%", "$word",
-    "@word", "@if (a.word()) {", "@foreach ($word as $a)", "{% comment %}word{% endcomment %}", "{0:dd MMM word}",
+    "{# word #}", "{!! word !!}", "{{!-- word --}}", "{ word }", "[[word]]", "*|WORD|*", "%%word%%", "%a.word%",
+    "$word", "@word", "@if (a.word()) {", "@foreach ($word as $a)", "{% comment %}word{% endcomment %}",
+    "{0:dd MMM word}",
     "<kbd>word</kbd>", "#{a + word}", "[word id='word']", "@@word@@", "##word##", "{word, number, percent}",
 ]  # fmt: skip
 
