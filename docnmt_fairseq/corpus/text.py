@@ -16,7 +16,7 @@ INVISIBLE = re.compile(
     "[\x00-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ud800-\udfff\ufeff]"
 )
 NON_JOINER = "\u200c"
-# Joiners, characters that SentencePiece drops, fillers and variation selectors: a text of them alone shows nothing.
+# Text of only these characters is blank: joiners, fillers, variation selectors, and what SentencePiece drops.
 NOTHING = "\u200c\u200d\u2581\ufffd\u034f\u115f\u1160\u2800\u3164\uffa0\ufe0e\ufe0f "
 
 

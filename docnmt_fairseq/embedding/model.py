@@ -80,9 +80,8 @@ class SentenceEmbedding:
         total = sum(1 for _ in read_lines(source))
         if not total:
             raise InputError(f"{source}: is empty")
-        lines = read_lines(source)
+        lines = iter(tqdm(read_lines(source), desc=str(target), total=total, unit=" lines", disable=None))
         with npy_on_disk(target, (total, self.width), np.float32) as vectors:
-            lines = tqdm(lines, desc=str(target), total=total, unit=" lines", disable=None)
             for start in range(0, total, CHUNK):
                 chunk = list(islice(lines, CHUNK))
                 words = self.vocabulary.encode("" if is_boundary(line) else line for line in chunk)
