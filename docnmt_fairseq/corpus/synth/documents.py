@@ -37,36 +37,14 @@ class Plan:
         return 0 <= place < len(self.slots) and self.slots[place].role == "filler"
 
 
-class DistanceDeck:
-    """Uniform distances over a corpus: distances that do not fit into a document wait for the next one.
-
-    Rejecting distances that do not fit would favour short ones. A deck contains less than three rounds, so that the
-    numbers of cases of two distances differ by a bounded amount.
-    """
-
-    def __init__(self, rng: random.Random, options: SynthOptions) -> None:
-        self._rng = rng
-        self._round = list(range(options.min_distance, options.max_distance + 1))
-        self._waiting: List[int] = []
-
-    def deal(self) -> Iterator[int]:
-        """Yields each waiting distance once, in order of waiting time."""
-        while len(self._waiting) < 2 * len(self._round):
-            self._waiting += self._rng.sample(self._round, len(self._round))
-        return iter(dict.fromkeys(self._waiting))
-
-    def take(self, distance: int) -> None:
-        """Removes a distance that was used."""
-        self._waiting.remove(distance)
-
-
 class Planner:
     """Plans the documents of one split."""
 
     def __init__(self, options: SynthOptions, rng: random.Random) -> None:
         self._options = options
         self._rng = rng
-        self._decks: Dict[str, DistanceDeck] = {kind: DistanceDeck(rng, options) for kind in options.kinds}
+        self._distances = range(options.min_distance, options.max_distance + 1)
+        self._waiting: Dict[str, List[int]] = {kind: [] for kind in options.kinds}  # distances of the next words
 
     def plan(self) -> Plan:
         """Returns the next plan, with undecidable words in as many sentences as possible."""
@@ -107,14 +85,20 @@ class Planner:
         return self._rng.choice([place for place in range(end) if plan.is_free(place)])
 
     def _place(self, plan: Plan, kind: str) -> bool:
-        """Adds one more word of a kind; returns False if there is no position for it."""
-        deck = self._decks[kind]
-        for distance in deck.deal():
+        """Adds one more word of a kind; returns False if there is no position for it.
+
+        Distances that do not fit into a document wait for the next one, since rejecting them would favour short ones.
+        Less than three rounds wait, so that the numbers of cases of two distances differ by a bounded amount.
+        """
+        waiting = self._waiting[kind]
+        while len(waiting) < 2 * len(self._distances):
+            waiting += self._rng.sample(self._distances, len(self._distances))
+        for distance in dict.fromkeys(waiting):
             spot = self._find(plan, kind, distance)
             if spot is not None:
                 place, decider = spot
                 plan.slots[place] = Slot(kind, decider)
-                deck.take(distance)
+                waiting.remove(distance)
                 return True
         return False
 
