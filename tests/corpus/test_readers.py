@@ -1,4 +1,4 @@
-"""Readers of delimited text, d-lines, WMT and TED formats."""
+"""Readers of delimited text, d-lines, WMT, TED and TMX."""
 
 import pytest
 
@@ -224,3 +224,134 @@ def test_documents_without_a_reference_are_left_out_on_request(tmp_path, caplog)
     assert len(read("wmt-xml", [path], Reading("en", "de", drop, options))) == 1
     assert len(read("wmt-xml", [path], Reading("en", "fr", drop))) == 0
     assert "1 documents left out; the first" in caplog.text and "2 documents left out; the first" in caplog.text
+
+
+# As in the campaigns up to 2015; later ones have <doc> around a talk, and the names of reviewers after it.
+PLAIN = """<url>http://example.org/talks/one.html</url>
+<keywords>talks, climate & all</keywords>
+<speaker>A. Speaker</speaker>
+<talkid>1</talkid>
+<title>A. Speaker: One</title>
+<description>TED Talk Subtitles: <one> & all.</description>
+ Thank you & good night.
+I <3 it.
+<url>http://example.org/talks/none.html</url>
+<talkid>2</talkid>
+<url>http://example.org/talks/three.html</url>
+<talkid>3</talkid>
+<i>Music</i>
+"""
+IN_DOC = """<doc docid="1" genre="lectures">
+<url>http://example.org/talks/one.html</url>
+<talkid>1</talkid>
+Thank you & good night.
+I <3 it.
+<reviewer href="http://example.org/r">R. Reviewer
+<translator href="http://example.org/t">T. Translator</translator>
+<translator>U. Translator</translator>
+</doc>
+
+<doc docid="2">
+<talkid>2</talkid>
+</doc>
+<doc docid="3">
+<talkid>3</talkid>
+<i>Music</i>
+</doc>
+
+"""
+
+
+def upper(content):
+    """Returns the content with its sentences in upper case."""
+    return "".join(line if line.startswith(("<u", "<k", "<s", "<t", "<d", "</", "<r")) else line.upper()
+                   for line in content.splitlines(keepends=True))  # fmt: skip
+
+
+@pytest.mark.parametrize("source, target", [(PLAIN, IN_DOC), (IN_DOC, PLAIN)])
+def test_talks(tmp_path, source, target):
+    write(tmp_path, "train.tags.en-de.en", source)
+    write(tmp_path, "train.tags.en-de.de", upper(target))
+    documents = read("ted-tags", [tmp_path / "train.tags.en-de"])
+    assert text(documents) == [
+        [[("Thank you & good night.", "THANK YOU & GOOD NIGHT."), ("I <3 it.", "I <3 IT.")]],
+        [[("<i>Music</i>", "<I>MUSIC</I>")]],
+    ]
+    lines = {PLAIN: (7, 13), IN_DOC: (4, 16)}
+    assert [document.lines[0][0] for document in documents] == list(zip(lines[source], lines[target]))
+
+
+def test_one_side_and_empty_lines(tmp_path):
+    source = write(tmp_path, "en", PLAIN.replace("I <3 it.\n", "I <3 it.\n\nb\n"))
+    target = write(tmp_path, "de", PLAIN.replace("I <3 it.\n", "\n\nB\n"))
+    assert text(read("ted-tags", [source, target]))[0] == [
+        [("Thank you & good night.",) * 2, ("I <3 it.", ""), ("b", "B")]
+    ]
+    assert text(read("ted-tags", [source], Reading("en")))[1] == [[("<i>Music</i>",)]]
+
+
+@pytest.mark.parametrize(
+    "old, new, parts",
+    [
+        ("I <3 it.\n", "", ["de:1", "talk 1: 2 source segments, but 1 here"]),
+        ("<talkid>3", "<talkid>4", ["de:11", "talk 4 here, but talk 3"]),
+        (PLAIN[PLAIN.index("<url>http://example.org/talks/three") :], "", ["de: talk 3 is missing"]),
+        ("<talkid>2</talkid>", "", ["de:9", "without <talkid>"]),
+        ("<url>http://example.org/talks/one.html</url>", "Hello", ["de:1", "before the first talk"]),
+    ],
+)
+def test_bad_talks(tmp_path, old, new, parts):
+    assert old in PLAIN
+    files = [write(tmp_path, "en", PLAIN), write(tmp_path, "de", PLAIN.replace(old, new, 1))]
+    refused("ted-tags", files, *parts)
+
+
+HEAD = '<?xml version="1.0"?>\n<!DOCTYPE tmx SYSTEM "tmx14.dtd">\n<tmx version="1.4"><header srclang="en"/><body>\n'
+
+
+def unit(source, target, extra="", languages=("en", "de")):
+    sides = zip(languages, (source, target))
+    variants = "".join(f'<tuv xml:lang="{language}"><seg>{text}</seg></tuv>' for language, text in sides)
+    return f"<tu>{extra}{variants}</tu>\n"
+
+
+def tmx(folder, *units, name="x.tmx"):
+    return write(folder, name, HEAD + "".join(units) + "</body></tmx>\n")
+
+
+def of(name):
+    return f'<prop type="x-file">{name}</prop><prop type="x-other">o</prop>'
+
+
+def test_every_file_is_a_document(tmp_path):
+    first, second = tmx(tmp_path, unit("a", "A"), unit("b  &amp;\nc", "B")), tmx(tmp_path, unit("d", "D"), name="y.tmx")
+    documents = read("tmx", [first, second])
+    assert text(documents) == [[[("a", "A"), ("b & c", "B")]], [[("d", "D")]]]
+    assert documents[0].lines == [[(4, 4), (5, 5)]]
+
+
+def test_documents_by_a_property_or_a_note(tmp_path):
+    path = tmx(tmp_path, unit("a", "A", of("1")), unit("b", "B", of("1")), unit("c", "C", of("2")))
+    named = Reading("en", "de", options={"document_prop": "x-file"})
+    assert text(read("tmx", [path], named)) == [[[("a", "A"), ("b", "B")]], [[("c", "C")]]]
+    noted = tmx(tmp_path, unit("a", "A", "<note>1</note>"), unit("b", "B", "<note>2</note>"), name="n.tmx")
+    assert len(read("tmx", [noted], Reading("en", "de", options={"document_prop": "note"}))) == 2
+    refused("tmx", [noted], "n.tmx:4: ", '<prop type="x-file">', "--document-prop", options=named)
+    assert read("tmx", [noted], Reading("en", "de", True, {"document_prop": "x-file"})) == []
+    mixed = tmx(tmp_path, unit("a", "A", of("1")), unit("b", "B", of("2")), unit("c", "C", of("1")))
+    refused("tmx", [mixed], "x.tmx:6: document 1 continues", options=named)
+
+
+def test_formatting_codes_are_left_out(tmp_path):
+    marked = 'see <bpt i="1">&lt;b&gt;</bpt>this<ept i="1">&lt;/b&gt;</ept> <hi>book</hi><ph>x<sub>note</sub>y</ph>.'
+    assert text(read("tmx", [tmx(tmp_path, unit(marked, "A"))])) == [[[("see this book.", "A")]]]
+
+
+def test_languages_and_their_regions(tmp_path):
+    path = tmx(
+        tmp_path, unit("a", "A", languages=("EN-us", "de_AT")), unit("b", "B", languages=("en", "fr")),
+        unit("c", "C", languages=("de", "en")),
+    )  # fmt: skip
+    assert text(read("tmx", [path])) == [[[("a", "A"), ("C", "c")]]]
+    filipino = tmx(tmp_path, unit("a", "A", languages=("en", "fil")), unit("b", "B", languages=("en", "fi-FI")))
+    assert text(read("tmx", [filipino], Reading("en", "fi"))) == [[[("b", "B")]]]
