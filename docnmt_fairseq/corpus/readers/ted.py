@@ -5,7 +5,7 @@ import re
 from dataclasses import dataclass, field
 from itertools import zip_longest
 from pathlib import Path
-from typing import Callable, Dict, Iterable, Iterator, List, Sequence, Set, Tuple
+from typing import Callable, Dict, Iterable, Iterator, List, Optional, Sequence, Set, Tuple
 
 from docnmt_fairseq.corpus import xml
 from docnmt_fairseq.corpus.document import Document, DocumentBuilder
@@ -54,20 +54,24 @@ def _documents(paths: Sequence[Path], talks_of: Callable[[Path], Iterator[Talk]]
             if talk.identifier != first.identifier:
                 message = f"talk {talk.identifier} here, but talk {first.identifier} in {paths[0]}"
                 raise InputError.at(path, talk.line, f"{message}; both sides need the same talks in the same order")
-        complete = False
+        document = None
         with omitted.catch():
-            for path, talk in zip(paths, talks):
-                xml.check_same_ids(path, talk.line, f"talk {talk.identifier}", first.sentences, talk.sentences)
-            complete = True
-        if not complete:
-            continue
-        builder = DocumentBuilder(tuple(map(str, paths)))
-        for identifier in first.sentences:
-            texts, lines = zip(*(talk.sentences[identifier] for talk in talks))
-            builder.add(texts, lines)
-        if not builder.empty:
-            yield builder.end_document()
+            document = _document(paths, talks)
+        if document is not None:
+            yield document
     omitted.report()
+
+
+def _document(paths: Sequence[Path], talks: Sequence[Talk]) -> Optional[Document]:
+    """Returns the document of a talk; None without sentences."""
+    first = talks[0]
+    for path, talk in zip(paths, talks):
+        xml.check_same_ids(path, talk.line, f"talk {talk.identifier}", first.sentences, talk.sentences)
+    builder = DocumentBuilder(tuple(map(str, paths)))
+    for identifier in first.sentences:
+        texts, lines = zip(*(talk.sentences[identifier] for talk in talks))
+        builder.add(texts, lines)
+    return None if builder.empty else builder.end_document()
 
 
 @register("ted-tags")
