@@ -312,12 +312,15 @@ class DocumentsTask(TranslationTask):
         """Search with the engine, or fairseq's if the engine does not support an option.
 
         Raises:
-            InputError: constraints, alignments of models without, or a language model with another dictionary.
+            InputError: constraints, alignments of models without, steps of iterative refinement, or a language model
+                with another dictionary.
         """
         if getattr(args, "constraints", None):
             raise InputError("--constraints: not supported for documents; use fairseq's translation task")
         if getattr(args, "print_alignment", None) and not all(getattr(one, "gives_alignment", True) for one in models):
             raise InputError("--print-alignment: not supported by document_rnn and --attention-combination")
+        if getattr(args, "print_step", False):
+            raise InputError("--print-step: only for models with iterative refinement; omit it")
         language_model = (kwargs.get("extra_gen_cls_kwargs") or {}).get("lm_model")
         known = language_model.decoder.dictionary if isinstance(language_model, FairseqLanguageModel) else self.tgt_dict
         if digest_of(known) != digest_of(self.tgt_dict):
