@@ -105,15 +105,13 @@ def problems_of(cfg: Any, cls: type, only: Optional[Collection[str]] = None) -> 
         cls: dataclass of options.
         only: options to check; None: all.
     """
-    asked = (known for known in fields(cls) if only is None or known.name in only)
-    given = [(known, plain(getattr(cfg, known.name))) for known in asked]
-    given = [(known, value) for known, value in given if value is not None]
-    for known, value in given:
-        names = known.metadata.get("names")
+    for known in fields(cls):
+        value = plain(getattr(cfg, known.name))
+        if value is None or (only is not None and known.name not in only):
+            continue
+        names, minimum, maximum = (known.metadata.get(key) for key in ("names", "minimum", "maximum"))
         if names is not None and value not in names and value not in known.metadata["also"]:
             yield f"{flag_of(known.name)} {value}: must be one of {', '.join(allowed_names(known))}"
-    for known, value in given:
-        minimum, maximum = known.metadata.get("minimum"), known.metadata.get("maximum")
         if minimum is not None and not value >= minimum:  # also refuses nan
             expected = "not be negative" if minimum == 0 else f"be at least {minimum:g}"
             yield f"{flag_of(known.name)} {value}: must {expected}"
@@ -131,8 +129,3 @@ class CheckedOptions:
 
     def __post_init__(self) -> None:
         refuse(problems_of(self, type(self)))
-
-
-def same_declaration(one: "Field[Any]", other: "Field[Any]") -> bool:
-    """Returns whether two fields of the same name declare the same option."""
-    return (one.type, one.default, one.metadata) == (other.type, other.default, other.metadata)

@@ -13,7 +13,7 @@ from torch import nn
 from docnmt_fairseq.ca_layers.decomposition import AlternatingUpdates
 from docnmt_fairseq.ca_layers.embeddings import ContextAwareEmbedding
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.options import Choices, allowed_names, help_of, option, same_declaration
+from docnmt_fairseq.options import Choices, allowed_names, help_of, option
 
 
 @dataclass
@@ -109,7 +109,7 @@ def flat_options(name: str, module: str, parts: Iterable[type]) -> Type[FairseqD
     for part in parts:
         for own in fields(part):
             first = known.setdefault(own.name, (part, own))[1]
-            if not same_declaration(first, own):
+            if (first.type, first.default, first.metadata) != (own.type, own.default, own.metadata):
                 raise ValueError(f"{known[own.name][0].__qualname__} and {part.__qualname__} both declare {own.name}")
     made = make_dataclass(name, [_flat(own) for _, own in known.values()], bases=(FairseqDataclass,))
     made.__module__ = module
