@@ -1,6 +1,7 @@
 """Configuration of ``docnmt prepare``: options, sides of the text, splits and their files."""
 
 from dataclasses import asdict, dataclass, field, fields, replace
+from itertools import groupby
 from pathlib import Path
 from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
@@ -248,15 +249,8 @@ class PrepareConfig:
         return [self._split(name, chosen or self.format, files) for name, chosen, files in named]
 
     def _split(self, name: str, chosen: str, files: Files) -> Split:
-        arguments = [files] if isinstance(files, str) else [str(file) for file in files]
-        corpora: List[List[str]] = [[]]
-        for argument in arguments:
-            if argument == AND:
-                corpora.append([])
-            else:
-                corpora[-1].append(argument)
-        if not all(corpora):
-            raise InputError(f"{' '.join(arguments)}: {AND} separates corpora; give files before and after it")
+        arguments = [files] if isinstance(files, str) else list(map(str, files))
+        corpora = [list(corpus) for separator, corpus in groupby(arguments, AND.__eq__) if not separator]
         return Split(name, chosen, tuple(tuple(self._resolve(chosen, corpus)) for corpus in corpora))
 
     def _resolve(self, chosen: str, arguments: Sequence[str]) -> List[Path]:

@@ -227,7 +227,6 @@ BAD_OPTIONS = [
     ({"tokenizer": "mose", "vocab_size": 0, "character_coverage": 0.9}, "--tokenizer.*--vocab-size.*--character-cov"),
     ({"subwords": RELEASED[0]}, "--subwords"),
     ({"subword_model": ["a", "b"]}, "--subword-model"),
-    ({"train": ["a", "+"]}, r"\+"),
     ({"source_tokenizer": "jieba"}, "--source-tokenizer jieba"),
     ({"output": "a", "reuse": "b/../a"}, "--reuse"),
     ({"extra": ["mt=both"]}, "--extra mt=both"),
