@@ -57,7 +57,9 @@ class Meteor(Metric):
         """Score of the program; 0 without segments."""
         if not any(sums):
             return 0.0
-        statistics = " ".join(str(float(number)) for number in sums)
+        statistics = " ".join(
+            f"{number:.15g}" for number in sums
+        )  # counts without a point, as versions 1.3 and 1.5 read
         return 100 * float(self._answers(["EVAL", statistics], 2)[1])  # of the only segment, and of all
 
     def format_signature(self, details: Dict[str, object]) -> str:
