@@ -103,7 +103,7 @@ start_training conditional --arch document_transformer_conditional_tiny --contex
     --context-top-t-anneal-start "$NARROW_FROM" --context-top-t-anneal-threshold 0.9 --context-init xavier \
     --sentence-positions learned --paragraph-positions learned
 await_training sentence
-translate sentence # while the other model is trained
+OMP_NUM_THREADS=1 translate sentence # next to the training of the other model
 await_training conditional
 translate conditional
 say "Scoring"
