@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Mapping, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Dict, Iterator, Mapping, Optional, Tuple
 
 from docnmt_fairseq import __version__
 from docnmt_fairseq.errors import InputError, first_line
@@ -71,12 +71,9 @@ def model_card(ensemble: "Ensemble", format_name: str, repository: str, options:
         options: licence and scores.
         body: instructions for use; empty: those of a checkpoint.
     """
-    import yaml
-
     source, target = ensemble.languages
     settings = dict(context_settings(ensemble)) if format_name == "fairseq" else {}
-    header = yaml.safe_dump(_metadata(ensemble, format_name, repository, options, settings), sort_keys=False)
-    parts = [f"---\n{header}---\n"]
+    parts = [f"---\n{_metadata(ensemble, format_name, repository, options, settings)}\n---\n"]
     title = f"# Machine translation of documents from {source} to {target}\n"
     parts.append(body or f"{title}\n{USE.format(source=source, target=target)}")
     if format_name == "huggingface":
@@ -97,37 +94,29 @@ def model_card(ensemble: "Ensemble", format_name: str, repository: str, options:
 
 def _metadata(
     ensemble: "Ensemble", format_name: str, repository: str, options: CardOptions, settings: Mapping[str, Any]
-) -> Dict[str, Any]:
-    """Returns the header of a card."""
-    tags = ["translation", *(["document-level-translation"] if settings else [])]
-    found: Dict[str, Any] = {
-        "language": list(ensemble.languages),
-        "library_name": LIBRARIES[format_name],
-        "pipeline_tag": "translation",
-        "tags": tags,
-    }
-    licence = options.license or _imported_licence(ensemble.data)
-    if licence is not None:
-        found["license"] = licence
-    if options.metric:
-        metrics: List[Dict[str, Any]] = [
-            {"type": name.lower(), "name": name, "value": value} for name, value in options.scores().items()
-        ]
-        result = {
-            "task": {"type": "translation"},
-            "dataset": {"type": options.test_set, "name": options.test_set},
-            "metrics": metrics,
-        }
-        found["metrics"] = [one["type"] for one in metrics]
-        found["model-index"] = [{"name": repository.rpartition("/")[2], "results": [result]}]
-    return found
+) -> str:
+    """Returns the header of a card in YAML."""
+    from huggingface_hub import EvalResult, ModelCardData
 
-
-def _imported_licence(data: Path) -> Optional[str]:
     from docnmt_fairseq.corpus.prepared import imported_from, is_prepared
 
-    about = imported_from(data) if is_prepared(data) else None
-    return None if about is None else about.get("licence")
+    imported = imported_from(ensemble.data) if is_prepared(ensemble.data) else None
+    scores = options.scores()
+    results = [
+        EvalResult("translation", options.test_set, options.test_set, name.lower(), value, metric_name=name)
+        for name, value in scores.items()
+    ]
+    data = ModelCardData(
+        language=list(ensemble.languages),
+        license=options.license or (imported or {}).get("licence"),
+        library_name=LIBRARIES[format_name],
+        pipeline_tag="translation",
+        tags=["translation", *(["document-level-translation"] if settings else [])],
+        metrics=list(map(str.lower, scores)) or None,
+        model_name=repository.rpartition("/")[2] if results else None,
+        eval_results=results or None,
+    )
+    return str(data.to_yaml())
 
 
 def context_settings(ensemble: "Ensemble") -> Iterator[Tuple[str, Any]]:
