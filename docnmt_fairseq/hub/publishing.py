@@ -121,7 +121,7 @@ def _metadata(
 
 def context_settings(ensemble: "Ensemble") -> Iterator[Tuple[str, Any]]:
     """Yields the options of model and task about context that differ from their defaults."""
-    from fairseq.models import MODEL_DATACLASS_REGISTRY
+    from fairseq.models import ARCH_MODEL_NAME_REGISTRY, MODEL_DATACLASS_REGISTRY
     from fairseq.tasks import TASK_DATACLASS_REGISTRY
 
     from docnmt_fairseq.checkpoints import read_checkpoint
@@ -129,7 +129,7 @@ def context_settings(ensemble: "Ensemble") -> Iterator[Tuple[str, Any]]:
     cfg = read_checkpoint(ensemble.paths[0])["cfg"]
     for part, registry in (("model", MODEL_DATACLASS_REGISTRY), ("task", TASK_DATACLASS_REGISTRY)):
         options = cfg[part]
-        kind = registry.get(options["_name"])
+        kind = registry.get(ARCH_MODEL_NAME_REGISTRY.get(options["_name"], options["_name"]))
         for known in fields(kind) if is_dataclass(kind) else ():
             value = plain(options.get(known.name))
             if CONTEXT_OPTIONS.search(known.name) and value not in (None, "none", plain(default_of(known))):

@@ -64,7 +64,7 @@ CONTEXT = ["--context-attention", "conditional", "--context-top-t", "3", "--sent
 
 
 def test_document_models_are_usable_from_the_repository(client, data, tmp_path):
-    trained = hub.trained(data, tmp_path, *CONTEXT, updates=30)
+    trained = hub.trained(data, tmp_path, *CONTEXT, updates=30, arch="document_transformer_conditional_tiny")
     scores = ["--license", "cc-by-4.0", "--metric", "BLEU=31.25", "chrF=58", "--test-set", "talks"]
     assert export(trained, tmp_path / "a.pt", "--push", "me/model", "--private", *scores) == 0
     pushed = tmp_path / "hub" / "me" / "model"
