@@ -22,8 +22,10 @@ KEPT = frozenset((
     "script", "style", "pre", "textarea", "svg", "math", "template", "object", "iframe", "xmp", "plaintext",
     "code", "kbd", "samp", "var", "rt", "rp",
 ))  # fmt: skip
+NO_TEXT = "notranslate|material-icons|material-symbols"  # classes
 UNTRANSLATED = re.compile(
-    r"""\stranslate\s*=\s*["']?no["'\s>]|\sclass\s*=\s*(?:"[^"]*\bnotranslate\b|'[^']*\bnotranslate\b|notranslate[\s>])""",
+    r"""\stranslate\s*=\s*["']?no["'\s>]"""
+    r"""|\sclass\s*=\s*(?:"[^"]*\b(?:%s)\b|'[^']*\b(?:%s)\b|(?:%s)[\s>])""" % ((NO_TEXT,) * 3),
     re.IGNORECASE,
 )
 
@@ -202,7 +204,8 @@ RAISED = re.compile(
     r"<sup\b[^<>]*>(.{0,300}?)</sup\s*>|(?<=[^\s>])<a\b[^<>]*>([\[(]?\d{1,4}[\])]?)</a\s*>", re.IGNORECASE | re.DOTALL
 )
 MARKUP = re.compile(r"<[^<>]*>")
-BASE = re.compile(r"(?:(?<!\d)\d{1,3}|(?<![^\W_])[^\W\d_]{1,2})\Z")  # of a power, unit or abbreviation: m<sup>2</sup>
+# Of a power, unit or abbreviation: m<sup>2</sup>
+BASE = re.compile(r"(?:(?<!\d)\d{1,3}|(?<![^\W_])[^\W\d_\u3040-\u9fff]{1,2})\Z")
 NUMBER = re.compile(r"[-+\u2212\u2013]?\w+[-+\u2212]?")
 
 

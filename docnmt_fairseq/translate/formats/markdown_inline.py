@@ -49,7 +49,7 @@ OBJECTS = (
     re.compile(r"\[\^[^\[\]]*\]:?"),  # of a footnote
     *DIALECTS,
 )
-SHORT = re.compile(r"(?<![\\!\]])\[(?![\^*!])([^\[\]]+)\](?:\[\]|(?![\[(:]))")  # [label] or [label][]
+SHORT = re.compile(r"(?<![\\!\]])\[(?![\^!])([^\[\]]+)\](?:\[\]|(?![\[(:]))")  # [label] or [label][]
 LINK_END = re.compile(r"\]" + TARGET)
 RUN = re.compile(r"\*+|_+|~~|==|\^\^")
 CODE = re.compile(r'[=+*&|<>"`$\[\]]|\w\.\w|\w\(|\?\s')  # in braces: an expression of MDX

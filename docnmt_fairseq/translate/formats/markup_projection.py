@@ -161,6 +161,9 @@ def project(translation: str, pieces: Sequence[str], gaps: Sequence[Gap]) -> Lis
         projected[left] += kept[0]
         projected[left + 1 : right] = kept[1:-1]
         projected[right] = kept[-1] + projected[right]
+    for core, left, right in zip(cores[1:], between, between[1:]):
+        if not projected[core] and Gap.OBJECT in left and Gap.OBJECT in right and " " in pieces[core]:
+            projected[core] = " "  # objects whose words in between are lost do not touch
     return projected
 
 
@@ -314,15 +317,20 @@ def _around_objects(
     objects = [number for number, gap in enumerate(gaps) if gap is Gap.OBJECT]
     if not before[1] and not inside:
         kept[: objects[0] + 1] = [text.strip() for text in kept[: objects[0] + 1]]
-    elif not any(kept[: objects[0] + 1]) and before[1][-1:].isalnum() and not before[0][-1:].isalnum():
+    elif not any(kept[: objects[0] + 1]) and _is_letter(before[1][-1:]) and not _is_letter(before[0][-1:]):
         kept[0] = " "
     if not after[1] and not inside:
         kept[objects[-1] + 1 :] = [text.strip() for text in kept[objects[-1] + 1 :]]
-    elif not any(kept[objects[-1] + 1 :]) and after[1][:1].isalnum() and not after[0][:1].isalnum():
+    elif not any(kept[objects[-1] + 1 :]) and _is_letter(after[1][:1]) and not _is_letter(after[0][:1]):
         kept[-1] = " "
     elif after[1][:1] in CLOSING and after[0][:1] not in CLOSING:
         kept[objects[-1] + 1 :] = [text.strip() for text in kept[objects[-1] + 1 :]]
     return kept
+
+
+def _is_letter(character: str) -> bool:
+    """Returns whether a character needs a space before a word: of Han text none does."""
+    return character.isalnum() and not HAN.match(character)
 
 
 def _between_words(source: Sequence[str], gaps: Sequence[Gap], space: bool, inside: bool) -> List[str]:

@@ -16,6 +16,7 @@ from docnmt_fairseq.translate.formats.markup_projection import CLOSING, HAN, Gap
 
 Split = Callable[[str], List[str]]  # text to sentences, whose concatenation is the text
 
+FULL_STOPS = ("\u3002", "\uff01", "\uff1f")  # not followed by a space
 ENDS_CLAUSE = tuple(".,:;!?")
 MAX_CUES = 6  # subtitles of a sentence; without end punctuation, the last of them ends it
 
@@ -203,9 +204,13 @@ def _restored(segment: Segment, sentences: Sequence[Sentence], translations: Seq
         for number, piece in enumerate(own, first):
             pieces[number] += piece
 
-    behind = 0
+    behind, before = 0, ""
     for sentence, translation in zip(sentences, translations):
         add(behind, sentence.start)
+        touches = 0 < behind == sentence.start and text[behind - 1] in FULL_STOPS
+        if touches and before and before[-1] not in FULL_STOPS and not HAN.match(translation):
+            pieces[bisect_right(starts, behind - 1) - 1] += " "
+        before = translation
         add(sentence.start, sentence.end, None if translation == sentence.shown else translation)
         behind = sentence.end
     add(behind, len(text))

@@ -23,6 +23,7 @@ CLOCK = r"-?(?:\d+:)?\d+:\d+(?:[.,]\d+)?"
 TIMES = re.compile(rf"\s*(?P<start>{CLOCK})\s*{ARROW}\s*(?P<end>{CLOCK})(?=\s|$)", re.ASCII)
 PAUSE = 3.0  # seconds without a subtitle that start a paragraph
 BREAK = re.compile(r"\\[Nnh]")  # line ends and hard space of SubStation Alpha, also found in SubRip
+TAG = re.compile(r"<(?=/?[A-Za-z])")
 ENTITY = re.compile(r"&#?\w+;")
 BLOCK = re.compile(r"(?:NOTE|STYLE|REGION)(?=\s|$)")  # of WebVTT
 
@@ -202,7 +203,7 @@ class SubRip(TimedLines):
         return ENTITY.sub(lambda entity: html.unescape(entity[0]), raw)
 
     def escape(self, text: str) -> str:
-        return text.replace(ARROW, "->")  # an arrow would be read as times
+        return TAG.sub("&lt;", text.replace(ARROW, "->"))  # an arrow would be read as times
 
     def check(self, lines: Sequence[str], name: str) -> None:
         if not any(ARROW in line for line in lines) and any(line.strip() for line in lines):

@@ -225,6 +225,7 @@ def test_marks_of_notes_are_objects(page, shown):
         ("<p translate=no>One <b>two</b><p>Three<div translate=no>Four", "Three"),
         ("<div translate=no>A<p translate=yes>B <b translate=no>C</b></p>D</div>E", "B|E"),
         ("<pre>a<b translate=yes>b</b></pre>c", "c"),
+        ("<span class='material-icons'>home</span> Home", "Home"),
     ],
 )
 def test_translate_attribute(page, shown):
@@ -250,6 +251,20 @@ def test_templates_and_addresses_stay(template):
     found, (lines,) = through("html", page)
     assert found.decode().startswith(f"<p>DEAR {template}, THE WORD: {template}.</p>")
     assert lines[0] == "Dear the word:"
+
+
+def test_han_text_as_words_with_spaces():
+    words = {"大房子。": "The big house.", "狗見。": "Dog sees.", "漢字": "Chinese script"}
+    page = "<p>大<b>房</b>子。狗<code>ls</code>見{{x}}。<ruby>漢<rt>kan</rt></ruby>字</p>"
+    found, (lines,) = through("html", page, words.get)
+    assert lines == list(words)
+    ruby = "<ruby>Chinese <rt>kan</rt></ruby> script"
+    assert found.decode() == f"<p>The <b>big</b> house. Dog <code>ls</code> sees {{{{x}}}}. {ruby}</p>"
+
+
+def test_objects_do_not_touch_when_words_between_them_are_lost():
+    found, _ = through("html", "<p>See <code>a</code> or <code>b</code> now</p>", lambda line: "See")
+    assert found.decode() == "<p>See <code>a</code> <code>b</code></p>"
 
 
 def test_branches_of_templates_keep_their_words():
