@@ -34,6 +34,7 @@ class Gap(Enum):
     PART = "separates words without white space, as between two subtitles"
 
 
+SEPARATORS = (Gap.OBJECT, Gap.PART, Gap.LINE)  # of words
 DASH = r"[-\u2013\u2014]"
 # Punctuation after and before an object.
 HEAD = re.compile(rf"[^\w\s.!?\u2026\u3002\uff01\uff1f]+(?!\S)|[\"\u201d\u2019\u00bb]+(?=[.!?])|\s+{DASH}(?=\s)")
@@ -147,7 +148,8 @@ def project(translation: str, pieces: Sequence[str], gaps: Sequence[Gap]) -> Lis
     atoms = Atoms.of(translation, set(inside.values()))
     if not atoms.spans:
         return [(piece[:start] + piece[end:]).strip() for piece, (start, end) in zip(pieces, spans)]
-    cuts = _cuts(translation, atoms, [texts[core] for core in cores], between, inside)
+    glued = _glued_cores(pieces, cores, between)
+    cuts = _cuts(translation, atoms, [texts[core] for core in cores], between, inside, glued)
     projected = ["" for _ in pieces]
     for core, (first, end) in zip(cores, pairwise([0, *cuts, len(atoms.spans)])):
         projected[core] = translation[atoms.spans[first][0] : atoms.spans[end - 1][1]] if first < end else ""
@@ -167,6 +169,16 @@ def project(translation: str, pieces: Sequence[str], gaps: Sequence[Gap]) -> Lis
     return projected
 
 
+def _glued_cores(pieces: Sequence[str], cores: Sequence[int], gaps: Sequence[Sequence[Gap]]) -> List[int]:
+    """Returns the numbers of the cores that continue the word before them."""
+    return [
+        number
+        for number, ((left, right), own) in enumerate(zip(pairwise(cores), gaps), start=1)
+        if pieces[left][-1:].isalnum() and pieces[right][:1].isalnum()
+        and not any(pieces[left + 1 : right]) and not any(gap in SEPARATORS for gap in own)
+    ]  # fmt: skip
+
+
 def _word_cuts(
     translation: str, pieces: Sequence[str], cores: Sequence[int], gaps: Sequence[Sequence[Gap]]
 ) -> Dict[int, int]:
@@ -177,15 +189,11 @@ def _word_cuts(
         word is raised or lowered instead.
     """
     text, starts = "", []
-    glued: Dict[int, int] = {}  # core -> start in the text
     for number, core in enumerate(cores):
         starts.append(len(text))
-        piece = pieces[core]
-        objects = number and any(gap in (Gap.OBJECT, Gap.PART, Gap.LINE) for gap in gaps[number - 1])
-        empty = number and not any(pieces[cores[number - 1] + 1 : core])
-        if empty and not objects and text[-1:].isalnum() and piece[:1].isalnum():
-            glued[number] = len(text)
-        text += "\0" + piece if objects else piece
+        separated = number and any(gap in SEPARATORS for gap in gaps[number - 1])
+        text += "\0" + pieces[core] if separated else pieces[core]
+    glued = {number: starts[number] for number in _glued_cores(pieces, cores, gaps)}
     found: Dict[int, int] = {}
     for word in re.finditer(r"\w+", text) if glued else ():
         own = {number: start - word.start() for number, start in glued.items() if word.start() < start < word.end()}
@@ -212,8 +220,15 @@ def _cuts(
     cores: Sequence[str],
     gaps: Sequence[Sequence[Gap]],
     inside: Mapping[int, int],
+    glued: Container[int],
 ) -> List[int]:
-    """The number of atoms before each cut, a cut between every two cores; ``inside``: see :func:`_word_cuts`."""
+    """Returns the number of atoms before each cut, a cut between every two cores.
+
+    Args:
+        translation, atoms, cores, gaps: translation and its atoms, texts of the source and what is between them.
+        inside: see :func:`_word_cuts`.
+        glued: see :func:`_glued_cores`.
+    """
     lost = [inside.get(number) == -1 for number in range(len(cores))]
     sizes = (0 if one else sum(map(len, core.split())) for core, one in zip(cores, lost))
     wanted = list(accumulate(sizes, initial=0))
@@ -223,18 +238,20 @@ def _cuts(
         atoms.whole if line_end else atoms.words if core[0].isalnum() else range(len(atoms.visible))
         for line_end, core in zip(line_ends, cores[1:])
     ]
-    enough = sum(wordy) < len(atoms.whole)
-    needs = list(accumulate(wordy if enough else [False for _ in cores], initial=0))
-    unchanged = _unchanged_cores(translation, atoms.spans, cores, inside)
-    same = {} if inside or any(line_ends) else _same_words(translation, atoms, cores)
+    unchanged = {} if any(line_ends) else _unchanged_cores(translation, atoms.spans, cores, inside)
+    same = {} if inside else _same_words(translation, atoms, cores, line_ends, glued)
     if all(same.get(number, cut) == cut for number, cut in unchanged.items()):
         unchanged = {**same, **unchanged}
+        if same:
+            wordy = [one and number not in glued for number, one in enumerate(wordy)]
+    enough = sum(wordy) < len(atoms.whole)
+    needs = list(accumulate(wordy if enough else [False for _ in cores], initial=0))
     fixed = {0: 0, **unchanged, len(cores): len(atoms.spans)}
     places = sorted(fixed)
     # A word that is found again must leave the others theirs, and no line ends inside a word.
-    if any(needs[b] - needs[a] > fixed[b] - fixed[a] for a, b in pairwise(places)) or any(line_ends):
+    if any(needs[b] - needs[a] > fixed[b] - fixed[a] for a, b in pairwise(places)) or (inside and any(line_ends)):
         needs = [0 for _ in needs] if inside else needs
-        places = sorted({0, *(inside.keys() & fixed.keys()), len(cores)}) if not any(line_ends) else [0, len(cores)]
+        places = sorted({0, *(inside.keys() & fixed.keys()), len(cores)})
     cuts: List[int] = []
     for begin, end in pairwise(places):
         scale = (atoms.visible[fixed[end]] - atoms.visible[fixed[begin]]) / max(wanted[end] - wanted[begin], 1)
@@ -250,17 +267,24 @@ def _cuts(
     return cuts
 
 
-def _same_words(translation: str, atoms: Atoms, cores: Sequence[str]) -> Dict[int, int]:
+def _same_words(
+    translation: str, atoms: Atoms, cores: Sequence[str], line_ends: Sequence[bool], glued: Container[int]
+) -> Dict[int, int]:
     """Returns the cuts before cores with words if the translation has as many words as the source: core -> atoms."""
-    counts = [sum(any(map(str.isalnum, word)) for word in core.split()) for core in cores]
+    counts = [
+        sum(any(map(str.isalnum, word)) for word in core.split()) - (number in glued)
+        for number, core in enumerate(cores)
+    ]
     words = [n for n, found in enumerate(WORD.finditer(translation)) if any(map(str.isalnum, found[0]))]
     if sum(counts) != len(words) or len(words) != sum(any(map(str.isalnum, word)) for word in translation.split()):
         return {}
     cuts: Dict[int, int] = {}
     for number, (core, before) in enumerate(zip(cores, accumulate(counts, initial=0))):
-        if number and before and counts[number]:
+        if number and before and counts[number] and number not in glued:
             word = words[before]
-            if core[0].isalnum():
+            if line_ends[number - 1]:
+                cuts[number] = atoms.whole[word]
+            elif core[0].isalnum():
                 cuts[number] = atoms.words[word]
             elif any(map(str.isalnum, core.split()[0])):
                 cuts[number] = atoms.whole[word]

@@ -109,7 +109,11 @@ class Subtitles(WholeFile):
             raw = text[cue.first : cue.end]
             own: List[Mark] = [(found.end(), found.end(), Gap.LINE) for found in LINE_END.finditer(raw)]
             own += [(*found.span(), Gap.PART) for found in self.breaks.finditer(raw)]
-            marks += [(cue.first + a, cue.first + b, gap) for a, b, gap in own + marks_in(raw, self.objects)]
+            for start, end, gap in own + marks_in(raw, self.objects):
+                in_word = (
+                    raw[start : start + 1] == "{" and (raw[start - 1 : start] + raw[end : end + 1]).isalnum()
+                )  # of karaoke
+                marks.append((cue.first + start, cue.first + end, Gap.OPEN if in_word else gap))
         shifted = [(start - origin, end - origin, gap) for start, end, gap in marks]
         return Marked(text[origin : run[-1].end], shifted, self.plain, self.escape)
 
