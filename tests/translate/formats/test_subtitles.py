@@ -189,6 +189,19 @@ def test_substation_alpha(way):
             assert found == text
 
 
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        (r"{\k20}ka{\k20}ra{\k20}te {\k10}time", r"{\k20}KA{\k20}RA{\k20}TE {\k10}TIME"),
+        (r"{\an7\p1\c&HFF&}m 0 0 b 1 1{\p0}The end {note}here", r"{\an7\p1\c&HFF&}m 0 0 b 1 1{\p0}THE END {note}HERE"),
+        (r"One\hday\NI was{\i1} there{\i0}", r"ONE\hDAY\NI WAS{\i1} THERE{\i0}"),
+    ],
+)
+def test_codes_of_substation_alpha(text, wanted):
+    head = "[Events]\nFormat: Start, End, Style, Text\nDialogue: 0:00:01.00,0:00:02.00,a,"
+    assert through("ass", head + text)[0].decode() == head + wanted
+
+
 @pytest.mark.parametrize("text", ["", "WEBVTT\n", "WEBVTT"])
 def test_no_cues(text):
     assert through("vtt", text)[0] == text.encode()
