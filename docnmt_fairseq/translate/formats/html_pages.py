@@ -64,6 +64,9 @@ CONTROL = re.compile(
     r"end\w+|isset|auth|guest|can|extends|section|yield|include\w*|component|slot|push|stack|lang|json|php|csrf|method)\b"
     r"(?:\s*\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\))?(?:\s*\{)?|@let\s[^;\n]*;"
 )
+FORMULA = re.compile(
+    r"\\\(.{1,2000}?\\\)|\\\[.{1,2000}?\\\]|\$\$[^$]+\$\$|\\begin\{(\w+\*?)\}.{0,20000}?\\end\{\1\}", re.DOTALL
+)
 STATEMENT = re.compile(r"\{%|<%(?!=)|\{\{[#/]")  # of a template
 
 
@@ -255,7 +258,7 @@ def _divided(text: str, first: int, end: int, tags: List[Mark]) -> Iterator[Mark
     """Yields a text; several if it consists of links, or elements in it touch without white space."""
     own = text[first:end]
     marks = [(start - first, stop - first, gap) for start, stop, gap in tags]
-    marks += [*objects_of(own), *objects_in(own, CONTROL)]
+    marks += [*objects_of(own), *objects_in(own, CONTROL, FORMULA)]
     marks = [mark for mark in _apart(marks) if mark[1] <= len(own)]
     cuts = sorted({0, *_touching(own, marks), *_links(own, marks), len(own)})
     for start, stop in pairwise(cuts):

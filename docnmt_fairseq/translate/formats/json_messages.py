@@ -74,7 +74,7 @@ def _is_message(keys: Tuple[str, ...], is_chrome: bool) -> bool:
     """Returns whether a value is translated: not descriptions, ARB's metadata (@key) and schemas ($schema)."""
     if is_chrome:
         return len(keys) == 2 and keys[1] == "message"
-    return not any(key.startswith(("@", "$")) for key in keys)
+    return not any(key.startswith(("@", "$", "_comment")) for key in keys)
 
 
 def _values(text: str) -> Iterator[Value]:

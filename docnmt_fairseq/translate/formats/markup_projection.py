@@ -35,11 +35,13 @@ class Gap(Enum):
 
 
 SEPARATORS = (Gap.OBJECT, Gap.PART, Gap.LINE)  # of words
+SIGNED = re.compile(r"[-\u2212\u2013]?[^\W_]")  # start of a piece that continues a word: 10<sup>-3</sup>
+GLUED = re.compile(r"\w+(?:[-\u2212\u2013]\w+)*")
 DASH = r"[-\u2013\u2014]"
 # Punctuation after and before an object.
 HEAD = re.compile(rf"[^\w\s.!?\u2026\u3002\uff01\uff1f]+(?!\S)|[\"\u201d\u2019\u00bb]+(?=[.!?])|\s+{DASH}(?=\s)")
 TAIL = re.compile(rf"(?<!\S)(?:[^\w\s]+|{DASH}\s+)$")
-PUNCTUATION = re.compile(r"[^\w\s]+(?!\S)")
+PUNCTUATION = re.compile(r"[^\w\s]+(?!\S)|[\u3001\u3002\uff01\uff0c\uff1a\uff1b\uff1f]+")
 ENDS = re.compile(r"[.!?\u2026\u3002\uff01\uff1f]")
 CLOSED = ")]}\u00bb\u201d\u2019\"'"  # punctuation that another one may follow
 
@@ -174,7 +176,7 @@ def _glued_cores(pieces: Sequence[str], cores: Sequence[int], gaps: Sequence[Seq
     return [
         number
         for number, ((left, right), own) in enumerate(zip(pairwise(cores), gaps), start=1)
-        if pieces[left][-1:].isalnum() and pieces[right][:1].isalnum()
+        if pieces[left][-1:].isalnum() and SIGNED.match(pieces[right])
         and not any(pieces[left + 1 : right]) and not any(gap in SEPARATORS for gap in own)
     ]  # fmt: skip
 
@@ -195,10 +197,10 @@ def _word_cuts(
         text += "\0" + pieces[core] if separated else pieces[core]
     glued = {number: starts[number] for number in _glued_cores(pieces, cores, gaps)}
     found: Dict[int, int] = {}
-    for word in re.finditer(r"\w+", text) if glued else ():
+    for word in GLUED.finditer(text) if glued else ():
         own = {number: start - word.start() for number, start in glued.items() if word.start() < start < word.end()}
         if own:
-            alike = re.compile(rf"(?<!\w){word[0]}(?!\w)", re.IGNORECASE)
+            alike = re.compile(rf"(?<!\w){re.escape(word[0])}(?!\w)", re.IGNORECASE)
             places = [one.start() for one in alike.finditer(translation)]
             order = sum(1 for _ in alike.finditer(text, 0, word.start()))
             last, size = max(own), len(word[0])

@@ -15,15 +15,16 @@ TEMPLATE = re.compile(
     r"\{%-?\s*(comment|highlight|code(?:block)?|javascript|schema|style(?:sheet)?|mermaid)\b.{0,20000}?\{%-?\s*end\1\s*-?%\}"
     r"|\{\{[<%]\s*(highlight|mermaid)\b.{0,20000}?\{\{[<%]\s*/\s*\2\s*[%>]\}\}|\{::(comment|nomarkdown)\b.{0,20000}?\{:/(?:\3)?\}"
     r"|\{%.*?%\}|<%.*?%>|\{#[^{}]*#\}|\{!!.*?!!\}|\{\{!?--.*?--\}\}|\{{2,3}[^{}]*\}{2,3}|\[\[[^\[\]\n]*\]\](?!\()"
+    r"|\[%.*?%\]|%%=.*?=%%|</?[#@][A-Za-z][^<>]*>|\{[^{}]*(?:\$[A-Za-z_]|=)[^{}]*\}|@\([^()]*\)"
     r"|(?<![\w%])%[A-Za-z_]\w*(?:\.\w+)*%(?!\w)|%%\w+%%|##\w+##|\*\|[^|\n]*\|\*"
     r"|[$#]\{[^{}]*\}|%?\{\s*[\w.-]*\s*\}|\{[^{}\s]*\}|\{(?:\d+(?:,-?\d+)?:|\w+:%)[^{}]*\}|\{/\*.*?\*/\}",
     re.DOTALL,
 )
 # [shop_name], __count__, @@name@@, @user.Name, :name, !link, $name, $NAME$, $t(key), @:key, \\(name), #ff0000
 NAMED = re.compile(
-    r"\[(?:[a-z]+(?:_[a-z]+)+|[A-Z]+(?:_[A-Z]+)+)\]|(?<!\w)__\w+?__(?!\w)|@@\w+@@|(?<![\w@.])@[A-Za-z][\w.-]*\w"
+    r"\[(?:[a-z]+(?:_[a-z]+)+|[A-Z]+(?:_[A-Z]+)+)\]|(?<!\w)__\w+?__(?!\w)|@@\w+@@|(?<![\w@.])@[A-Za-z][\w.-]*\w(?:\([^()]*\))?"
     r"|(?<!\S)[:!][A-Za-z]\w+\b(?!:)|\$t\((?:[^()]|\([^()]*\))*\)|\$[A-Za-z_]\w*\$?|@(?:\.\w+)?:[\w.]+|\\\([\w.]+\)"
-    r"|(?<![\w&])#(?:[\da-fA-F]{6}|[\da-fA-F]{8})\b"
+    r"|\\[nrt]|(?<![\w&])#(?:[\da-fA-F]{6}|[\da-fA-F]{8})\b"
 )
 # Of printf, Python, Objective-C, Qt; not after a digit: 100%ig.
 PRINTF = re.compile(
@@ -32,6 +33,8 @@ PRINTF = re.compile(
 _FIELD = r"(?:Y{2,4}|y{2,4}|M{2,4}|D{2}|d{2}|H{2}|h{2}|m{2}|s{2})"
 DATE = re.compile(rf"(?<!\w){_FIELD}(?:[-/.: T]+{_FIELD})+(?!\w)")  # YYYY-MM-DD
 ENTITY = re.compile(r"&(?:#\d+|#x[\da-fA-F]+|[A-Za-z]\w{1,30});")
+# Code, and roles and substitutions of reStructuredText: `make`, ``make``, :ref:`label <target>`, |name|
+LITERAL = re.compile(r"``.+?``|:[a-z][\w:-]*:`[^`]+`|(?<![\w>`:])`[^`<\n]+`(?!_)|(?<![\w|])\|[\w-]+\|(?![\w|])")
 NUMBERED = re.compile(r"<(/?)\d+(/?)>")  # element of react-i18next
 # Of WordPress and forums: [gallery id="5"], [b]text[/b]
 SHORTCODE = re.compile(r"""\[[a-z][\w-]*(?:=[^\[\]\s]+|(?:\s+[\w-]+=(?:"[^"]*"|'[^']*'|[^\s\[\]"']+))+)\s*/?\]""")
@@ -54,7 +57,7 @@ Marks = Callable[[str], Iterable[Mark]]
 
 def marks_of_message(text: str) -> Iterator[Mark]:
     """Yields tags and placeholders of a message, which may overlap."""
-    yield from marks_in(text, ENTITY)
+    yield from marks_in(text, ENTITY, LITERAL)
     yield from objects_of(text)
     for found in NUMBERED.finditer(text):
         yield *found.span(), Gap.CLOSE if found[1] else Gap.OBJECT if found[2] else Gap.OPEN
@@ -65,9 +68,13 @@ def objects_of(text: str) -> Iterator[Mark]:
     yield from notes_in(text)
     yield from objects_in(text, *ADDRESSES, TEMPLATE, NAMED, PRINTF, DATE)
     yield from _shortcodes(text)
-    for start, end in closed_braces(text).items():
+    ends = closed_braces(text)
+    for start, end in ends.items():
         if NESTED.match(text, start):
             yield start, end, Gap.OBJECT
+    for found in CHOICE.finditer(text):
+        if found.start() not in ends:  # malformed
+            yield found.start(), len(text), Gap.OBJECT
 
 
 def _shortcodes(text: str) -> Iterator[Mark]:

@@ -28,7 +28,7 @@ ENTITY = re.compile(r"&#?\w+;")
 BLOCK = re.compile(r"(?:NOTE|STYLE|REGION)(?=\s|$)")  # of WebVTT
 
 DASH = "-\u2010\u2011\u2013\u2014"
-TURN = re.compile(rf"[{DASH}](?![{DASH}\d])|>>|\[|[\u266a\u266b]|#\s|\([^()]*\)$|<v[\s.>]")
+TURN = re.compile(rf"[{DASH}](?![{DASH}\d])|>>|\[|[\u266a\u266b]|[*~]\s|#\s|\([^()]*\)$|<v[\s.>]")
 NAME = re.compile(r"(\S[^:\uff1a]{0,40})(?::(?=\s|$)|\uff1a)")
 ENDS_TURN = re.compile(r"\[[^][]*\]$|\([^()]*\)$|.*[\u266a\u266b]$")
 
