@@ -5,12 +5,13 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch.nn import functional as F
 
 from docnmt_fairseq.batch.ragged import AttentionPlan, Ragged
 from docnmt_fairseq.batch.transfer import to_device
+from docnmt_fairseq.layers import attention as attention_module
 from docnmt_fairseq.layers.attention import has_flash_kernel, ragged_attention, serves_flash
 from tests.reference.attention import attention
-from tests.support import device as counted
 from tests.support.comparison import PRECISIONS, assert_same
 
 LENGTHS = np.array([3, 1, 7, 2, 5])
@@ -98,22 +99,51 @@ def results(inputs, plan, **options):
     return [x.detach().to("cpu", torch.float64) for x in found]
 
 
-@counted.NEEDED
+def flash_on_a_cpu(q, k, v, q_offsets, k_offsets, max_q, max_k, dropout, causal, debug, *, scale=None):
+    """``_flash_attention_forward`` row by row; refuses what the kernel refuses."""
+    for x, offsets, most in ((q, q_offsets, max_q), (k, k_offsets, max_k)):
+        assert offsets.dtype == torch.int32 and int(offsets[-1]) == len(x) and int(offsets.diff().max()) == most
+        assert x.size(-1) % 8 == 0 and x.stride(-1) == 1
+    bounds = zip(q_offsets[:-1], q_offsets[1:], k_offsets[:-1], k_offsets[1:])
+    sides = (
+        (x[first:end].transpose(0, 1) for x, first, end in ((q, a, b), (k, c, d), (v, c, d))) for a, b, c, d in bounds
+    )
+    rows = [F.scaled_dot_product_attention(*row, dropout_p=dropout, is_causal=causal, scale=scale) for row in sides]
+    return torch.cat(rows, 1).transpose(0, 1), None
+
+
+@pytest.fixture
+def flash(monkeypatch):
+    """Serves float64 on a CPU with the flash backend; returns the calls."""
+    calls = []
+    monkeypatch.setattr(attention_module, "has_flash_kernel", lambda device: True)
+    monkeypatch.setattr(attention_module, "FLASH_TYPES", (torch.float64,))
+    kernel = lambda *x, **options: calls.append(x) or flash_on_a_cpu(*x, **options)  # noqa: E731
+    monkeypatch.setattr(torch.ops.aten, "_flash_attention_forward", kernel)
+    return calls
+
+
 @pytest.mark.parametrize("scale", [None, 0.3])
 @pytest.mark.parametrize("kind", PLANS)
-def test_flash_backend_equals_grouped_backend(kind, scale):
-    plan = PLANS[kind]()
-    expected = results(inputs_of(plan), plan, scale=scale)
-    with counted.device(packed_attention=True, types=(torch.float64,)) as device:
-        inputs = inputs_of(plan, device=device)
-        assert serves_flash(*inputs)
-        with counted.counted_device.counted(raising=True) as count:
-            out = ragged_attention(*inputs, to_device(plan, device), scale=scale)
-            assert count.kinds["_flash_attention_forward"] == 1 and not count.kinds["index_put"]
-        found = results(inputs, to_device(plan, device), scale=scale)
-    assert out.shape == expected[0].shape
+def test_flash_backend_equals_grouped_backend(kind, scale, flash):
+    plan, inputs = PLANS[kind](), inputs_of(PLANS[kind]())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(attention_module, "has_flash_kernel", lambda device: False)
+        expected = results(inputs, plan, scale=scale)
+    assert not flash
+    found = results(inputs, plan, scale=scale)
+    assert len(flash) == 1
     for one, other in zip(found, expected):
         torch.testing.assert_close(one, other, atol=1e-9, rtol=1e-9)
+
+
+def test_flash_backend_serves_its_types_and_narrow_heads_only(flash):
+    narrow, wide = (torch.zeros(3, 2, d, dtype=torch.float64) for d in (8, 264))
+    assert serves_flash(narrow, narrow, narrow)
+    assert not serves_flash(narrow.float(), narrow.float(), narrow.float())
+    assert not any(
+        serves_flash(*x) for x in [(narrow, narrow, wide), (wide, wide, wide), (narrow, narrow.half(), narrow)]
+    )
 
 
 def assert_dropout(device, dtype):
@@ -126,22 +156,6 @@ def assert_dropout(device, dtype):
     out, gradient = (x.detach().to("cpu").double() for x in (out, gradient))
     assert out.mean() == pytest.approx(1, abs=0.02) and out.std() > 0.1
     assert gradient.sum().item() == pytest.approx(out.sum().item(), rel=1e-2)
-
-
-@counted.NEEDED
-def test_flash_backend_dropout():
-    with counted.device(packed_attention=True, types=(torch.float64,)) as device:
-        assert_dropout(device, torch.float64)
-
-
-@counted.NEEDED
-def test_flash_backend_serves_half_types_and_narrow_heads_only():
-    with counted.device(packed_attention=True) as device:
-        half, wide = (torch.zeros(3, 2, d, dtype=torch.bfloat16).to(device) for d in (8, 264))
-        assert serves_flash(half, half, half)
-        assert not serves_flash(half.float(), half.float(), half.float())
-        assert not any(serves_flash(*x) for x in [(half, half, wide), (wide, wide, wide), (half, half.half(), half)])
-    assert not serves_flash(*[torch.zeros(3, 2, 8, dtype=torch.bfloat16)] * 3)
 
 
 @needs_gpu
