@@ -9,7 +9,6 @@ from fairseq import utils
 
 from docnmt_fairseq.batch import transfer
 from docnmt_fairseq.batch.layout import DocumentLayout
-from docnmt_fairseq.context.base import CONTEXT_MECHANISMS
 from docnmt_fairseq.context.conditional import attention
 from docnmt_fairseq.criterions.document_label_smoothed_cross_entropy import DocumentLabelSmoothedCrossEntropy
 from docnmt_fairseq.layers.auxiliary_losses import collect
