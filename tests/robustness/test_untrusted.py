@@ -7,7 +7,6 @@ import zipfile
 
 import numpy as np
 import pytest
-import yaml
 
 from docnmt_fairseq.corpus import readers
 from docnmt_fairseq.corpus.readers import Reading
@@ -15,7 +14,6 @@ from docnmt_fairseq.data.features import FeatureFile
 from docnmt_fairseq.data.selected_context import read_similar, similar_file
 from docnmt_fairseq.embedding.model import SentenceEmbedding
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.recipes.dataset import read_dataset_config
 from docnmt_fairseq.recipes.downloads import unpack
 from tests.support.reading import EN_DE
 
@@ -91,16 +89,6 @@ def test_entities_are_neither_expanded_nor_fetched(tmp_path, kind, text, entity)
         return
     (((sentence,),),) = (document.paragraphs for document in documents)
     assert len(sentence[0]) < 50 and "SECRET" not in sentence[0]
-
-
-def test_yaml_tags_are_not_executed(tmp_path):
-    path, made = tmp_path / "recipe.yaml", tmp_path / "made"
-    path.write_text(f"name: !!python/object/new:io.open ['{made}', 'w']\n")
-    with pytest.raises(InputError):
-        read_dataset_config(path)
-    assert not made.exists()
-    yaml.unsafe_load(path.read_text())
-    assert made.exists()
 
 
 def arrays(folder):
