@@ -67,7 +67,7 @@ def prepare(config: PrepareConfig) -> Dict[str, Any]:
     splits = config.splits()
     work = Preparation(config)
     with folder_lock(work.output):
-        inputs = {split.name: [_description(path) for path in split.paths] for split in splits}
+        inputs = {split.name: _descriptions(split) for split in splits}
         read = {split.name: work.read(split, inputs[split.name]) for split in splits}
         # Shards are not processed as files: their text is processed in memory when their data-bin is written.
         texts = {split: step.digest for split, step in read.items() if config.shards_of(split) == [split]}
@@ -377,10 +377,14 @@ def _documents(lines: Iterable[str]) -> Iterator[List[str]]:
             document = []
 
 
-def _description(path: Path) -> Dict[str, Any]:
-    files = path.rglob("*") if path.is_dir() else [path]
-    size = sum(file.stat().st_size for file in files if file.is_file())
-    return {"path": str(path), "size": size, "sha256": sha256(path)}
+def _descriptions(split: Split) -> List[Dict[str, Any]]:
+    """Returns path, size and hash of every file of a split."""
+    found = []
+    for path in tqdm(split.paths, desc=f"inputs/{split.name}", unit=" files", disable=None):
+        files = path.rglob("*") if path.is_dir() else [path]
+        size = sum(file.stat().st_size for file in files if file.is_file())
+        found.append({"path": str(path), "size": size, "sha256": sha256(path)})
+    return found
 
 
 def _versions() -> Dict[str, str]:
