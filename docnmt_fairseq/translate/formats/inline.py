@@ -190,7 +190,7 @@ ADDRESSES = (
     # URL, e-mail address, path of Windows
     re.compile(
         rf"(?<![A-Za-z])(?:(?:https?|ftp)://|www\.)(?:[^{_ENDS}]|\([^\s<>()]*\))*{_LAST}"
-        r"""|\b[\w.+-]+@\w[\w-]*(?:\.\w[\w-]*)+|\b[A-Za-z]:\\[^\s<>"|?*]*\w"""
+        r"""|(?<![\w.+-])[\w.+-]+@\w[\w-]*(?:\.\w[\w-]*)+|\b[A-Za-z]:\\[^\s<>"|?*]*\w"""
     ),
     # domain, path, file name; but Node.js is a name
     re.compile(

@@ -19,9 +19,9 @@ DIALECTS = (
     re.compile(r"(?<![\w:]):(?!\d+:)[a-z0-9_+-]+:(?![\w:])"),  # emoji, icons
     re.compile(r"\+\+[\w+\"'-]+\+\+"),  # keys
     # user or package, issue, variable
-    re.compile(r"(?<![\w@./])@[A-Za-z\d][\w-]*(?:/[\w.-]*\w)?|\b[\w.-]+/[\w.-]+#\d+|\$[A-Za-z_]\w*\b"),
+    re.compile(r"(?<![\w@./])@[A-Za-z\d][\w-]*(?:/[\w.-]*\w)?|(?<![\w./-])[\w.-]+/[\w.-]+#\d+|\$[A-Za-z_]\w*\b"),
     # H~2~O, x^2^
-    re.compile(r"\w*(?<![~\\])~[^\s~]{1,30}~(?!~)\w*|\w*(?<![\^\\\[])\^[^\s^\]]{1,30}\^(?!\^)\w*"),
+    re.compile(r"\w{0,30}(?<![~\\])~[^\s~]{1,30}~(?!~)\w*|\w{0,30}(?<![\^\\\[])\^[^\s^\]]{1,30}\^(?!\^)\w*"),
     re.compile(r"\^(?=\[)"),  # of a note within the text
 )
 # Lines without text: head or end of a container, tags of templates, attributes, included files.

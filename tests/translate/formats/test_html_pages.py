@@ -240,8 +240,10 @@ TEMPLATES = [
     "https://a.org/word?b=c&amp;d", "a.word@b.org", "www.word.org", "word.org/word", "src/word.py", "/word/word",
     "{# word #}", "{!! word !!}", "{{!-- word --}}", "{ word }", "[[word]]", "*|WORD|*", "%%word%%", "%a.word%",
     "$word", "@word", "@if (a.word()) {", "@foreach ($word as $a)", "{% comment %}word{% endcomment %}",
-    "{0:dd MMM word}",
-    "<kbd>word</kbd>", "#{a + word}", "[word id='word']", "@@word@@", "##word##", "{word, number, percent}",
+    "{0:dd MMM word}", "<kbd>word</kbd>", "#{a + word}", "[word id='word']", "@@word@@", "##word##",
+    "{word, number, percent}",
+    "[% word %]", "<#if word??>", "{if $word}", "\\(word\\)", "@(word + b)", "@A.b(word)", "%%=word(a)=%%",
+    "{ word($a) }",
 ]  # fmt: skip
 
 

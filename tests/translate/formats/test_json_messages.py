@@ -74,6 +74,27 @@ def test_arb():
     assert data["inside"] == "YOU HAVE {n, plural, one{# MAIL} other{# MAILS}} HERE"
 
 
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("See {n, plural, one {a {x} dog} other {# dogs}}!", "SEE {n, plural, one {A {x} DOG} other {# DOGS}}!"),
+        ("{a, select, b {{n, plural, other {# c}}} other {d}}", "{a, select, b {{n, plural, other {# C}}} other {D}}"),
+        ("bad {n, plural, one {x} other {y}", "BAD {n, plural, one {x} other {y}"),
+        ("no dog | one dog | {n} dogs", "NO DOG | ONE DOG | {n} DOGS"),
+        ("<a\nhref='x'>one</a>\ttwo\nthree &amp; \\n four", "<a\nhref='x'>ONE</a>\tTWO\nTHREE &amp; \\n FOUR"),
+        ("<0>to</0> \\(name), %{a}, $t(b), @:c.d, $E$, #ff0000", "<0>TO</0> \\(name), %{a}, $t(b), @:c.d, $E$, #ff0000"),
+        ("at HH:mm or YYYY-MM-DD, {0:d MMM}", "AT HH:mm OR YYYY-MM-DD, {0:d MMM}"),
+        ("use `a b`, ``c``, :ref:`d <e>` and |f|", "USE `a b`, ``c``, :ref:`d <e>` AND |f|"),
+        ("[b]bold[/b] [gallery id='5'] of [x]", "[b]BOLD[/b] [gallery id='5'] OF [X]"),
+        ("\u4f60\u597d\uff0c{name}\uff01ok", "\u4f60\u597d\uff0c{name}\uff01OK"),
+        ("open a/b.py, /etc/passwd, ~/x and a.org/b", "OPEN a/b.py, /etc/passwd, ~/x AND a.org/b"),
+    ],
+)  # fmt: skip
+def test_messages(text, wanted):
+    found = through("json", json.dumps({"a": text, "_comment": "kept"}))[0]
+    assert json.loads(found) == {"a": wanted, "_comment": "kept"}
+
+
 @pytest.mark.parametrize("text", ["", "{", '{"a": 1,}', "// a\n{}", "[" * 100_000])
 def test_not_json(text):
     with pytest.raises(InputError):
