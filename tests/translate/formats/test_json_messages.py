@@ -82,7 +82,7 @@ def test_arb():
         ("bad {n, plural, one {x} other {y}", "BAD {n, plural, one {x} other {y}"),
         ("no dog | one dog | {n} dogs", "NO DOG | ONE DOG | {n} DOGS"),
         ("<a\nhref='x'>one</a>\ttwo\nthree &amp; \\n four", "<a\nhref='x'>ONE</a>\tTWO\nTHREE &amp; \\n FOUR"),
-        ("<0>to</0> \\(name), %{a}, $t(b), @:c.d, $E$, #ff0000", "<0>TO</0> \\(name), %{a}, $t(b), @:c.d, $E$, #ff0000"),
+        ("<0>to</0> \\(name), $t(b), @:c.d, $E$, #ff0000", "<0>TO</0> \\(name), $t(b), @:c.d, $E$, #ff0000"),
         ("at HH:mm or YYYY-MM-DD, {0:d MMM}", "AT HH:mm OR YYYY-MM-DD, {0:d MMM}"),
         ("use `a b`, ``c``, :ref:`d <e>` and |f|", "USE `a b`, ``c``, :ref:`d <e>` AND |f|"),
         ("[b]bold[/b] [gallery id='5'] of [x]", "[b]BOLD[/b] [gallery id='5'] OF [X]"),
