@@ -105,9 +105,9 @@ def problems_of(cfg: Any, cls: type, only: Optional[Collection[str]] = None) -> 
         cls: dataclass of options.
         only: options to check; None: all.
     """
-    for known in fields(cls):
-        value = plain(getattr(cfg, known.name))
-        if value is None or (only is not None and known.name not in only):
+    for known in (known for known in fields(cls) if only is None or known.name in only):
+        value = plain(getattr(cfg, known.name))  # other fields may refer to parts of the configuration that are missing
+        if value is None:
             continue
         names, minimum, maximum = (known.metadata.get(key) for key in ("names", "minimum", "maximum"))
         if names is not None and value not in names and value not in known.metadata["also"]:
