@@ -41,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Writes the output and prints its path."""
-    from docnmt_fairseq.evaluation.generate_log import restore_document_order
+    from docnmt_fairseq.evaluation.texts import restore_document_order
 
     pairs: Iterable[Tuple[str, ...]]
     if args.action == "apply" and args.log:

@@ -1,7 +1,7 @@
 """Evaluation of translations and of models.
 
-- Input: ``generate_log`` (output of fairseq-generate), ``texts`` (test sets and translations), ``postprocess``
-  (prepared text to plain text).
+- Input: ``texts`` (test sets and translations, output of fairseq-generate), ``postprocess`` (prepared text to plain
+  text).
 - ``docnmt score``: ``score_report`` with ``metrics`` (one file per metric), ``significance`` and ``examples``;
   ``synth_report`` and ``plots`` for artificial corpora; ``scores`` for one text.
 - ``docnmt contrast``: ``contrast`` (one file per format); ``docnmt cxmi``: ``cxmi`` and ``cxmi_report``. Both use

@@ -11,7 +11,7 @@ from docnmt_fairseq.corpus.pipeline import SidePipeline
 from docnmt_fairseq.corpus.prepared import manifest_options
 from docnmt_fairseq.corpus.subwords import JOINER, WITH_CODES, WORD_BEGINS, join_subwords
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.evaluation.generate_log import restore_document_order
+from docnmt_fairseq.evaluation.texts import restore_document_order
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,5 @@
 """``docnmt edits``."""
 
-import pytest
-
 from docnmt_fairseq import cli
 
 TRANSLATION = ["the dog sleep", "<p>", "it is is black", "", "<keep> this"]
@@ -36,9 +34,3 @@ def test_operations_of_a_model(tmp_path):
 def test_missing_line(tmp_path, capsys):
     assert edits(tmp_path, "make", edited=write(tmp_path / "pe", EDITED[:3])) == (2, None)
     assert "mt:4: " in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("options", [[], ["make"], ["apply", "--operations", "x", "--log", "y"]])
-def test_required_options(options):
-    with pytest.raises(SystemExit):
-        cli.main(["edits", *options, "--translation", "x", "--output", "y"])

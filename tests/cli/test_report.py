@@ -48,14 +48,9 @@ def test_text_input(checkpoint, data_bin, tmp_path):
     ("options", "message"),
     [
         (["--document", "4"], "--document 4"),
-        (["--document", "0"], "--document 0"),
         (["--split", "none"], "'none'"),
-        (["--beam", "0"], "--beam 0"),
-        (["--input", "missing"], "missing"),
         (["--log", "missing"], "missing"),
         (["--results", "missing"], "--results missing"),
-        (["--path", "missing"], "--path missing"),
-        (["--data", "missing"], "--data missing"),
     ],
 )
 def test_bad_input(checkpoint, data_bin, tmp_path, capsys, options, message):
@@ -63,12 +58,6 @@ def test_bad_input(checkpoint, data_bin, tmp_path, capsys, options, message):
     error = capsys.readouterr().err
     assert message in error and error.strip().count("\n") == 0
     assert not (tmp_path / "r.html").exists()
-
-
-def test_model_of_another_task(data_bin, tmp_path, capsys):
-    other = train(data_bin, tmp_path / "m", "--max-update", "1", task="translation", arch="transformer")
-    assert run(other, data_bin, tmp_path / "r.html") == 2
-    assert "document_transformer or document_rnn" in capsys.readouterr().err
 
 
 def test_document_in_chunks(checkpoint, data_bin, tmp_path, monkeypatch):

@@ -2,7 +2,6 @@
 
 import json
 
-import numpy as np
 import pytest
 
 from docnmt_fairseq.checkpoints import load_ensemble
@@ -10,7 +9,6 @@ from docnmt_fairseq.cli import main
 from docnmt_fairseq.corpus.pipeline import TextCodec
 from docnmt_fairseq.evaluation.contrast.ctxpro import translate
 from docnmt_fairseq.evaluation.contrast.items import GenerationItem, ItemDocument
-from docnmt_fairseq.evaluation.contrast.scoring import warn_of_improbable_texts
 from tests.support import toy
 from tests.support.documents import DOCUMENTS
 
@@ -92,21 +90,6 @@ def test_ctxpro_with_translations(tmp_path, contrast, translations, outcomes):
     assert [one["outcome"] for one in report["answers"]] == outcomes
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        ["--path", "none.pt", "--data", "none"],
-        ["--path", "none.pt"],
-        ["--translations", "x"],
-        ["--bootstrap-samples", "0"],
-        ["--seed", "-1"],
-        ["--path", "none.pt", "--data", "none", "--max-tokens", "0"],
-    ],
-)
-def test_bad_options(contrast, options):
-    assert contrast("voita", *options).startswith("docnmt contrast: error: --")
-
-
 def test_items_of_another_language_are_reported(data_bin, trained, contrast, tmp_path, caplog):
     model = ["--path", str(trained), "--data", str(data_bin), "--cpu"]
     contrast("voita", *model)
@@ -116,11 +99,3 @@ def test_items_of_another_language_are_reported(data_bin, trained, contrast, tmp
     contrast("voita", *model)
     assert "src tokens are unknown to the model; its languages are src to tgt" in caplog.text
     assert "tgt tokens are unknown" in caplog.text
-
-
-def test_improbable_texts_are_reported(data_bin, trained, caplog):
-    ensemble = load_ensemble(str(trained), data=data_bin)
-    for scores, reported in ([-0.3, -0.9], False), ([-2.0, -2.5], True), ([], False):  # random: -2.6
-        caplog.clear()
-        warn_of_improbable_texts(np.array(scores), ensemble)
-        assert ("is it trained, and are the items src to tgt?" in caplog.text) is reported

@@ -22,7 +22,7 @@ from docnmt_fairseq.evaluation.cxmi import (
     measure,
     read_test_set,
 )
-from docnmt_fairseq.evaluation.cxmi_report import build_report, excerpt
+from docnmt_fairseq.evaluation.cxmi_report import build_report
 from docnmt_fairseq.evaluation.forced_decoding import ForcedDecoder, ScoringRequest
 from docnmt_fairseq.evaluation.tables import render
 from tests.support import toy
@@ -262,22 +262,3 @@ def test_split_of_prepared_data_with_hyphens_in_languages(data_bin, files, tmp_p
         assert main(["cxmi", "--path", str(trained), "--data", str(data), "--cpu", "--format", "json", *options]) == 0
         about = json.loads(capsys.readouterr().out)["about"]
         assert (about["source"], about["sentences"]) == (str(prepared / "text" / "test.pt-BR"), 11)
-
-
-@pytest.mark.parametrize(
-    "options",
-    [["--bootstrap-samples", "0"], ["--seed", "-1"], ["--tokens", "-1"], ["--sentences", "-1"], ["--source", "x"]],
-)
-def test_bad_options(tmp_path, capsys, options):
-    command = ["cxmi", "--path", str(tmp_path / "none.pt"), "--data", str(tmp_path), "--split", "test"]
-    assert main([*command, *options]) == 2
-    assert options[0] in capsys.readouterr().err
-
-
-def test_listed_tokens_fit_on_a_line():
-    text = " ".join(f"word{number}" for number in range(200))
-    for place in (0, 0.3, 0.999, 1):
-        found = excerpt(text, place)
-        assert len(found) == 40 and found.strip("…") in text
-    assert "word100" in excerpt(text, text.index("word100") / len(text))
-    assert excerpt("short", 0.5) == "short" and excerpt("", 1) == ""

@@ -79,9 +79,3 @@ def test_examples_in_text(folder, capsys):
     assert "3 of 5 sentences differ" in text and "line 7, document 2; chrF2 +" in text
     order = [text.index(one) for one in ("K L M", "N O P", "n o p", "n x x", "n x p")]
     assert order == sorted(order)
-
-
-@pytest.mark.parametrize("words", ["--examples -1", "--example-context -1", "--example-lines 3 9"])
-def test_bad_options(folder, words, capsys):
-    assert score(folder, *words.split()) == 2
-    assert words in capsys.readouterr().err

@@ -8,7 +8,7 @@ import pytest
 
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.evaluation.metrics import METRICS
-from docnmt_fairseq.evaluation.metrics.pronouns import PRONOUNS, PronounF1Options, PronounOptions, parse_words
+from docnmt_fairseq.evaluation.metrics.pronouns import PronounF1Options, PronounOptions, parse_words
 from docnmt_fairseq.evaluation.texts import read_references
 from docnmt_fairseq.evaluation.words import words_of
 from tests.support.scored import reference_set, write
@@ -51,19 +51,6 @@ def test_listed_words_ignore_case():
     assert words_of("Qu'il VIENNE, l’Éléphant_2 – он-то!") == ["qu", "il", "vienne", "l", "éléphant_2", "он", "то"]
     assert make("ER, sie").statistics([["er Erde der sieht ihn, Sie", ""], [""]])[0] == [2, 2, 3]
     assert "pronouns:de|case:mixed|" in make().signature() and "pronouns:er,sie|case:lc|" in make("er,sie").signature()
-
-
-@pytest.mark.parametrize("language", PRONOUNS)
-def test_lists_are_single_words(language):
-    words = PRONOUNS[language]
-    assert len(words) > 8 and len(set(words)) == len(words) and all(words_of(word) == [word] for word in words)
-    assert parse_words(language) == set(words)
-
-
-@pytest.mark.parametrize("words", [None, " , ", "il,elle"])
-def test_bad_words(words):
-    with pytest.raises(InputError):
-        make(words)
 
 
 def test_word_that_is_also_a_language_code():

@@ -1,7 +1,6 @@
 """Reports of ``docnmt score``, and scores of one text, compared with sacreBLEU."""
 
 import math
-import sys
 
 import pytest
 import sacrebleu.metrics
@@ -63,14 +62,6 @@ def test_options_of_bleu():
         score = expected.corpus_score(["the dog .", "A cat ran", "y"], [["The dog.", "A cat ran", "x"]]).score
         assert metric.corpus_score(metric.statistics(text)) == score
         assert metric.signature() == str(expected.get_signature())
-
-
-def test_missing_packages_of_tokenisers(monkeypatch, tmp_path):
-
-    monkeypatch.setattr("sacrebleu.tokenizers.tokenizer_spm.SACREBLEU_DIR", str(tmp_path))
-    monkeypatch.setitem(sys.modules, "sentencepiece", None)
-    with pytest.raises(InputError):
-        metrics.METRICS["bleu"](reference_set([["a"]]), BleuOptions(tokenize="flores200"))
 
 
 def test_boundaries_are_not_scored():

@@ -46,13 +46,9 @@ def test_several_metrics(score):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (COMET[:2], "COMET: no scores of two"),
-        (["--segment-scores", "COMET:three=one.comet"], "systems are one, two"),
-        (["--segment-scores", "one=one.comet"], "must be METRIC:SYSTEM=FILE"),
         (["--segment-scores", "COMET:one=reference"], "reference:1: 'a b' is not a number"),
         (["--segment-scores", "COMET:one=short"], "short: 2 scores, but the test set has 3 sentences"),
         (["--segment-scores", "COMET:one=nan"], "nan:2: 'nan' is not a number"),
-        ([*COMET, "--lower-is-better", "TER"], "--lower-is-better TER: no such metric"),
     ],
 )
 def test_errors(score, tmp_path, options, message):

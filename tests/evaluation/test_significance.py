@@ -16,7 +16,6 @@ from docnmt_fairseq.evaluation.significance import (
     IntervalOptions,
     ResamplingOptions,
     check_tests,
-    sign_p_value,
 )
 from docnmt_fairseq.evaluation.texts import at_level, segments
 from tests.support.scored import made, reference_set, worse
@@ -110,12 +109,6 @@ def test_sign_test_equals_corpora_with_one_segment_exchanged(level):
     assert found.samples == len(base) and "test:signs" in found.signature
 
 
-def test_sign_test_ignores_segments_without_effect():
-    metric = SimpleNamespace(score=lambda sums: sums[0])
-    system = np.array([[1, 0], [1, 0], [1, 5], [0, 5], [0, 5], [0, 0]])
-    assert sign_p_value(metric, np.zeros((6, 2)), system) == pytest.approx(binomial_p_value(3, 0))
-
-
 def test_interval_resamples_documents():
     right, options = [True] * 50 + [False] * 50, IntervalOptions(2000)
     assert options.of_mean(right, ["a"] * 50 + ["b"] * 50) == (0, 1)
@@ -141,11 +134,3 @@ def test_impossible_tests():
     for options in ({"bootstrap_samples": 0}, {"seed": 0}):
         with pytest.raises(InputError):
             ResamplingOptions(**options)
-
-
-def test_warning_for_few_documents(caplog):
-    check_tests(["bootstrap"], ["sentence"], sized(1, 9))
-    check_tests(["documents"], ["sentence"], sized(10, 99))
-    assert not caplog.records
-    check_tests(["documents"], ["sentence"], sized(9, 99))
-    assert "9 documents" in caplog.text

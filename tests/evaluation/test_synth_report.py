@@ -1,15 +1,13 @@
 """``docnmt score --synth``: accuracy on the context-dependent words of an artificial corpus."""
 
 import json
-import os
 import random
 
 import pytest
-from matplotlib.figure import Figure
 
 from docnmt_fairseq.cli import main
 from docnmt_fairseq.corpus.synth import Case, SynthOptions, read_cases, write_corpus
-from docnmt_fairseq.evaluation.synth_report import accuracy_of, distance_ranges, is_correct, measure
+from docnmt_fairseq.evaluation.synth_report import accuracy_of, is_correct, measure
 
 CASES = [
     Case(0, 0, "pronoun", 1, "er", ("es", "sie"), "it"),
@@ -42,12 +40,6 @@ def test_accuracy_by_kind_and_distance():
 def test_wilson_interval():
     # Newcombe (1998), Statistics in Medicine 17, table I, method 3: 81 of 263 gives 0.2553 to 0.3662.
     assert accuracy_of([[True] * 81, [False] * 182])["interval"] == pytest.approx([0.2553, 0.3662], abs=5e-5)
-
-
-def test_distance_ranges():
-    assert distance_ranges(1, 12) == [(1, 3), (4, 6), (7, 9), (10, 12)]
-    assert distance_ranges(1, 5) == [(1, 2), (3, 4), (5, 5)]
-    assert distance_ranges(3, 3) == [(3, 3)]
 
 
 @pytest.fixture(scope="module")
@@ -107,22 +99,8 @@ def test_tables_results_and_plot(corpus, tmp_path, capsys):
         (["--assert-minimum", "sentence=0.95"], "ambiguous"),
         (["--assert-ceiling", "document"], "ambiguous 100.0 %"),
         (["--assert-ceiling", "other"], "'other'"),
-        (["--assert-minimum", "document=95"], "--assert-minimum"),
-        (["--system", "text=x"], "--log"),
-        (["--synth", "nowhere"], "lexicon.json"),
     ],
 )
 def test_failed_assertions_and_bad_input(corpus, capsys, arguments, message):
     assert score(corpus, *arguments) == 2
     assert message in capsys.readouterr().err
-
-
-def test_plot_shows_any_system_name(corpus, tmp_path, monkeypatch):
-    """matplotlib interprets $ as a formula and hides names that start with _."""
-    drawn = []
-    monkeypatch.setattr(Figure, "savefig", lambda self, path: drawn.append(self))
-    names = ["_first", r"$\frac$", os.fsdecode(b"caf\xe9")]
-    systems = [f"--log={name}={corpus / 'document'}.log" for name in names]
-    assert main(["score", "--synth", str(corpus), *systems, "--output", str(tmp_path)]) == 0
-    labels = [text.get_text() for text in drawn[0].legends[0].get_texts()]
-    assert labels == [*names[:2], "caf\ufffd", "ceiling without context"]

@@ -5,8 +5,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.evaluation.generate_log import parse_generate_log, restore_document_order
-from docnmt_fairseq.evaluation.texts import read_log, read_references, read_text
+from docnmt_fairseq.evaluation.texts import (
+    parse_generate_log,
+    read_log,
+    read_references,
+    read_text,
+    restore_document_order,
+)
 from tests.support.scored import delimited, documents, generate_log, write
 
 REFERENCE = ["a b", "<p>", "c", "", "d", "e", ""]
@@ -99,9 +104,3 @@ def test_empty_translations(tmp_path, references):
         read_text(text, references, "error")
     log = write(tmp_path / "log", ["H-0\t-1\ta", "H-2\t-1\t", "H-4\t-1\t", "H-5\t-1\te"])
     assert read_log(log, references) == [["a", ""], ["", "e"]]
-
-
-def test_references_may_contain_subword_markers(tmp_path):
-    lines = ["x \u2581y", "see@@ you", ""]
-    found = read_references([write(tmp_path / "ref", lines)])
-    assert read_text(write(tmp_path / "text", lines), found) == [lines[:2]]

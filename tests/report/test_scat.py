@@ -7,9 +7,8 @@ import torch
 
 from docnmt_fairseq.checkpoints import Ensemble
 from docnmt_fairseq.corpus.pipeline import TextCodec
-from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.layers.capture import Weights, capture
-from docnmt_fairseq.report.agreement import ON_SENTENCES, ON_WORDS, SELECTED, _tokens, measure, section
+from docnmt_fairseq.report.agreement import ON_SENTENCES, ON_WORDS, SELECTED, measure, section
 from docnmt_fairseq.report.inspection import dataset_of_lines
 from docnmt_fairseq.report.scat import read_scat
 from tests.support.documents import write_lines
@@ -53,16 +52,6 @@ def test_highlighted_words_of_the_target(tmp_path):
     (example,) = scat.examples
     assert example.highlighted == [(1, None), (2, None)]
     assert (scat.unmarked, scat.unaligned) == (0, 1)
-
-
-def test_bad_files(prefix, tmp_path):
-    write_lines(tmp_path / "h.src", SENTENCE[:2])
-    with pytest.raises(InputError):
-        read_scat(prefix, "src", "tgt")
-    write_lines(tmp_path / "h.context.src", CONTEXT[4:])
-    write_lines(tmp_path / "h.src", SENTENCE[4:])
-    with pytest.raises(InputError):
-        read_scat(prefix, "src", "tgt")
 
 
 def trained(data_bin, *options):
@@ -119,20 +108,3 @@ def test_mechanisms_without_selection(data_bin, prefix):
     (figures,) = measure(of, scat, TOKENS).figures.values()
     assert set(figures) == {ON_SENTENCES}
     assert measure(trained(data_bin), scat, TOKENS).figures == {}
-
-
-class Codec:
-    """Splits words after the first letter, and merges "_" with the previous word."""
-
-    def begin(self, side):
-        return []
-
-    def encode(self, side, sentences):
-        texts = [sentence.replace(" _", "_") for sentence in sentences]
-        return [" ".join(f"\u2581{w[0]} {w[1:]}".strip() for w in text.split()) for text in texts]
-
-
-def test_tokens_of_words():
-    assert _tokens(["ab", "c"], Codec()) == [["\u2581a", "b"], ["\u2581c"]]
-    assert _tokens(["ab", "_"], Codec()) == [["\u2581a", "b"], ["\u2581_"]]
-    assert _tokens(["ab", "_"], TOKENS) == [["ab"], ["_"]]

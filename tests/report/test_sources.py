@@ -16,12 +16,10 @@ from docnmt_fairseq.report.page import Page
 from docnmt_fairseq.report.sources import (
     INCOMPLETE,
     INDEPENDENT,
-    LINE_LENGTH,
     MEAN,
     draw,
     section,
     shares_of,
-    wrap_tokens,
 )
 from tests.support import toy
 from tests.support.decoding import stir
@@ -96,14 +94,6 @@ def test_notes_on_shares_that_do_not_sum_to_one(data_bin, name, attention, note)
     inspection, shares = found(data_bin, *options)
     html = section(shares, inspection)
     assert [text in html for text in (INDEPENDENT, INCOMPLETE)] == [text == note for text in (INDEPENDENT, INCOMPLETE)]
-
-
-def test_long_sentences_are_wrapped():
-    tokens = ["x" * (1 + n % 9) for n in range(60)]
-    lines = list(wrap_tokens(tokens))
-    assert [token for line in lines for token in line] == tokens and len(lines) > 3
-    assert all(len(" ".join(line)) <= LINE_LENGTH for line in lines)
-    assert list(wrap_tokens(["x" * 200])) == [["x" * 200]]
 
 
 def test_single_source(data_bin, tmp_path):

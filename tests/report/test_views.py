@@ -171,9 +171,3 @@ def test_byte_pieces_show_characters():
     assert list(words_html([tokens], "source", False)) == ["Maša"]
     (html,) = words_html([tokens], "source", True)
     assert "<0x" not in html and html.count("<button") == 2 and 'data-w="0" data-n="4">Maša<' in html
-
-
-def test_context_from_the_training_set(data_bin):
-    words = ["--context-attention", "memory", "--context-selection", "training-set"]
-    with pytest.raises(InputError):
-        inspected(trained(data_bin, *words))

@@ -131,9 +131,8 @@ class ZeroPronouns(AccuracyByPronoun):
         ]
 
     def format_signature(self, details: Dict[str, object]) -> str:
-        """Signature with the aligner, without names of files."""
-        about = {"aligner": "given" if self.files else aligner_version(), "window": f"{BEFORE}-{AFTER}", **details}
-        return "|".join(f"{name}:{value}" for name, value in about.items())
+        """Signature with the aligner."""
+        return super().format_signature({"aligner": "given" if self.files else aligner_version(), **details})
 
 
 def english(pronoun: str, role: str) -> Optional[Tuple[str, str]]:
