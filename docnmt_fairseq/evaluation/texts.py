@@ -29,9 +29,9 @@ def at_level(stream: Stream, level: str) -> Stream:
     return stream
 
 
-def segments(stream: Stream, level: str = "sentence") -> List[str]:
+def segments(stream: Stream) -> List[str]:
     """Flat list of the segments of all documents."""
-    return [segment for of_document in at_level(stream, level) for segment in of_document]
+    return list(chain.from_iterable(stream))
 
 
 @dataclass(frozen=True)

@@ -38,8 +38,8 @@ def compare(test, seed=1, level="sentence", systems=SYSTEMS):
 def test_results_equal_sacrebleu(monkeypatch, test, level):
     found = compare(test, 7, level)
     monkeypatch.setenv("SACREBLEU_SEED", "7")
-    texts = [(name, segments(stream, level)) for name, stream in SYSTEMS.items()]
-    metrics, references = {"BLEU": sacrebleu.metrics.BLEU()}, [segments(REFERENCE, level)]
+    texts = [(name, segments(at_level(stream, level))) for name, stream in SYSTEMS.items()]
+    metrics, references = {"BLEU": sacrebleu.metrics.BLEU()}, [segments(at_level(REFERENCE, level))]
     signatures, columns = PairedTest(texts, metrics, references, SACREBLEU_NAMES[test], SAMPLES)()
     assert found.signature == str(signatures["BLEU"]) and "seed:7" in found.signature
     for name, result in zip(columns["System"], columns["BLEU"]):
@@ -96,11 +96,11 @@ def binomial_p_value(better, worse):
 @pytest.mark.parametrize("level", ["sentence", "document"])
 def test_sign_test_equals_corpora_with_one_segment_exchanged(level):
     found = compare("signs", level=level, systems={**SYSTEMS, "near": NEAR})
-    references, base = [segments(REFERENCE, level)], segments(SYSTEMS["base"], level)
+    references, base = [segments(at_level(REFERENCE, level))], segments(at_level(SYSTEMS["base"], level))
     score = sacrebleu.corpus_bleu(base, references).score
     for name, stream in (("better", SYSTEMS["better"]), ("near", NEAR)):
         counts = [0, 0]
-        for place, segment in enumerate(segments(stream, level)):
+        for place, segment in enumerate(segments(at_level(stream, level))):
             exchanged = [*base[:place], segment, *base[place + 1 :]]
             difference = sacrebleu.corpus_bleu(exchanged, references).score - score
             counts[0] += difference > 1e-9
