@@ -8,7 +8,14 @@ from torch import Tensor, nn
 
 from docnmt_fairseq.ca_layers.decomposition import ScoreGated, begin_constant, compose
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.layers.base import FEED_FORWARDS, FeedForward, FeedForwardVariant, LayerConfig, projection
+from docnmt_fairseq.layers.base import (
+    FEED_FORWARDS,
+    FeedForward,
+    FeedForwardVariant,
+    LayerConfig,
+    NoOptions,
+    projection,
+)
 from docnmt_fairseq.options import option
 
 
@@ -38,7 +45,7 @@ class ContextAwareLayer(ScoreGated):
 
 
 @dataclass(frozen=True)
-class ChiOptions(FeedForwardVariant.NoOptions):
+class ChiOptions(NoOptions):
     """Option of all context-aware feed-forwards."""
 
     chi_bias: float = option(

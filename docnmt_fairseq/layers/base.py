@@ -79,16 +79,17 @@ class ModulesOf(nn.ModuleList, Generic[M]):
         return super().__getitem__(number)  # type: ignore[return-value]
 
 
+@dataclass(frozen=True)
+class NoOptions:
+    """Base class of the options of a part, and the options of parts without any."""
+
+
 class FeedForwardVariant(nn.Module):
     """Contract: ``cls(layer, options)``; a function of each token independently, [..., d] to [..., d].
 
     Class attributes:
         Options: frozen dataclass of its own options; see :class:`~docnmt_fairseq.context.base.ContextMechanism`.
     """
-
-    @dataclass(frozen=True)
-    class NoOptions:
-        """No options."""
 
     Options: Type[Any] = NoOptions
 
@@ -115,7 +116,7 @@ class FeedForward(nn.Module):
 class StandardFeedForward(FeedForward, FeedForwardVariant):
     """The feed-forward of fairseq's Transformer: W_2 f(W_1 x + b_1) + b_2."""
 
-    def __init__(self, layer: LayerConfig, options: FeedForwardVariant.NoOptions):
+    def __init__(self, layer: LayerConfig, options: NoOptions):
         super().__init__(layer)
 
 

@@ -160,16 +160,18 @@ class ExtraSources(nn.Module):
     ):
         super().__init__()
         self.specs = [given.spec for given in inputs]
-        self.contexts = [ContextSentences(spec.contexts, spec.kind, cfg.seed) for spec in self.specs]  # of the document
+        self.context_keys = [
+            ContextSentences(spec.contexts, spec.kind, cfg.seed) for spec in self.specs
+        ]  # of the document
         self.encoders = nn.ModuleDict()  # by number; none for context sentences whose states the main encoder has
         self.rows: List[SourceKey] = []
         shared = str(cfg.extra_encoder) == SHARED
         for number, given in enumerate(inputs):
             if shared and given.spec.of_document:
-                self.rows.append(OfContextSentences(self.contexts[number]))
+                self.rows.append(OfContextSentences(self.context_keys[number]))
                 continue
             of_document = given.spec.of_document
-            self.rows.append(OfSeparateContext(self.contexts[number]) if of_document else OfExtraSource(number))
+            self.rows.append(OfSeparateContext(self.context_keys[number]) if of_document else OfExtraSource(number))
             if given.dictionary is None:
                 self.encoders[str(number)] = FeatureEncoder(given.width, width, cfg.dropout)
                 continue
@@ -183,16 +185,6 @@ class ExtraSources(nn.Module):
                 )
             self.encoders[str(number)] = SharedEncoder(embed_tokens) if shared else make_separate(embed_tokens)
 
-    @property
-    def similar_contexts(self) -> int:
-        """Number of similar sentences per sentence in the batch, see ``context.selected.base.similar_contexts``."""
-        return max((spec.contexts for spec in self.specs if spec.kind == "similar"), default=0)
-
-    @property
-    def drawn_contexts(self) -> int:
-        """Number of training-set sentences in the batch, see ``context.selected.base.drawn_contexts``."""
-        return max((spec.contexts for spec in self.specs if spec.kind == "training-set"), default=0)
-
     def encoder_of(self, number: int) -> Optional[SourceEncoder]:
         """Encoder of a source; None if the states of the main encoder are used."""
         return dict(self.encoders.items()).get(str(number))  # type: ignore[return-value]
@@ -203,7 +195,7 @@ class ExtraSources(nn.Module):
         for number, spec in enumerate(self.specs):
             encoder = self.encoder_of(number)
             if encoder is not None and spec.of_document:
-                yield SeparateContext(self.contexts[number], tuple(encoder.plans(main)))
+                yield SeparateContext(self.context_keys[number], tuple(encoder.plans(main)))
             elif encoder is not None and spec.kind == "text":
                 yield SeparateExtraSource(number, tuple(encoder.plans(main)))
             yield self.rows[number]
@@ -238,7 +230,7 @@ class ExtraSources(nn.Module):
                 continue
             given: Optional[Tuple[Tensor, Optional[DocumentLayout]]]
             if spec.of_document:
-                apart = layout.plan(SeparateContext(self.contexts[number]))
+                apart = layout.plan(SeparateContext(self.context_keys[number]))
                 given = None if apart is None else (tokens.index_select(0, apart.tokens), apart.layout)
             else:
                 source = extra_sources[number] if extra_sources else None

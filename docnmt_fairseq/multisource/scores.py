@@ -157,8 +157,8 @@ def masked_softmax(energies: Tensor, padding: Tensor) -> Tensor:
     return weights.masked_fill(hidden, 0)
 
 
-class StateSum(nn.Module):
-    """Contract of weighted sums; dropout applies to states, like dropout of attention weights."""
+class SoftmaxSum(nn.Module):
+    """Σ_j α_ij h_j with α = softmax(energies) ([L] eq. 2-3); each head sums its slice of h. Dropout applies to α."""
 
     def __init__(self, dropout: float):
         super().__init__()
@@ -176,15 +176,6 @@ class StateSum(nn.Module):
             padding: [S, n] or [S, b, n], True at padding.
             own: [S, b, d_v] value of one additional state per query, last in energies and padding; not with CA-ATT.
         """
-        raise NotImplementedError
-
-
-class SoftmaxSum(StateSum):
-    """Σ_j α_ij h_j with α = softmax(energies) ([L] eq. 2-3); each head sums its slice of h."""
-
-    def forward(
-        self, x: Tensor, energies: Tensor, values: Tensor, padding: Tensor, own: Optional[Tensor] = None
-    ) -> Tuple[Tensor, Tensor]:
         weights = masked_softmax(energies, padding)
         used, heads = self.dropout(weights).to(values.dtype), (energies.size(1), -1)
         sums = used[..., : values.size(1)] @ values.unflatten(-1, heads).transpose(1, 2)  # [S, H, b, d_v/H]
@@ -193,7 +184,7 @@ class SoftmaxSum(StateSum):
         return sums.transpose(1, 2).flatten(2), weights
 
 
-class ContextFreeSum(StateSum, ChiGated):
+class ContextFreeSum(SoftmaxSum, ChiGated):
     """CA-ATT: v(c) Σ_i χ(s_i, c) + Σ_i (1 − χ(s_i, c)) s_i, v(c) = tanh(W_h c + b_h), χ = σ(energy) ([Z] eq. 23-26).
 
     The sums run over all states, as in the equation: without a mean, vectors grow with the number of states. Padding
@@ -227,6 +218,6 @@ class ContextFreeSum(StateSum, ChiGated):
         return self._score[0].parameters()
 
 
-def state_sum_of(score: AttentionScore, query_dim: int, value_dim: int, dropout: float) -> StateSum:
+def state_sum_of(score: AttentionScore, query_dim: int, value_dim: int, dropout: float) -> SoftmaxSum:
     """Weighted sum that belongs to a score; see :class:`ContextFreeSum` for the widths."""
     return ContextFreeSum(score, query_dim, value_dim, dropout) if score.context_free else SoftmaxSum(dropout)

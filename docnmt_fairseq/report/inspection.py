@@ -12,7 +12,7 @@ from torch import Tensor
 from docnmt_fairseq.batch.layout import DocumentLayout
 from docnmt_fairseq.batch.ragged import Ragged
 from docnmt_fairseq.checkpoints import Ensemble
-from docnmt_fairseq.context.selected.base import drawn_contexts
+from docnmt_fairseq.context.selected.base import needed_contexts
 from docnmt_fairseq.corpus.pipeline import token_ids
 from docnmt_fairseq.data.dataset import DocumentDataset
 from docnmt_fairseq.errors import InputError
@@ -106,7 +106,7 @@ def inspect(
         hypotheses = ensemble.task.inference_step(generator, ensemble.models, batch)
         return [of_sentence[0]["tokens"] for of_sentence in hypotheses]
 
-    if drawn_contexts(ensemble.model):
+    if needed_contexts(ensemble.model, "training-set"):
         raise InputError(
             "--context-selection training-set: the context of this model is not in the document, nothing to inspect"
         )

@@ -21,7 +21,7 @@ from torch import nn
 
 from docnmt_fairseq.batch.layout import PlanKey
 from docnmt_fairseq.context.base import ContextMechanism
-from docnmt_fairseq.context.selected.base import drawn_contexts, similar_contexts
+from docnmt_fairseq.context.selected.base import needed_contexts
 from docnmt_fairseq.data.chunking import ChunkLimits, ContextDropout
 from docnmt_fairseq.data.dataset import DocumentDataset, Sample
 from docnmt_fairseq.data.extra_sources import (
@@ -131,7 +131,7 @@ class DocumentTranslationTask(DocumentsTask):
         model = super().build_model(cfg, from_checkpoint)
         if not from_checkpoint:
             self._report_no_context(model)
-        self._read_similar_sentences(similar_contexts(model))
+        self._read_similar_sentences(needed_contexts(model, "similar"))
         self._read_training_sentences(model, getattr(cfg, "seed", self.cfg.seed))
         if takes_layout(model):  # its plans are requested later, when its device is known
             self.model, self.schedules = model, SelectionSchedules(model)
@@ -167,7 +167,7 @@ class DocumentTranslationTask(DocumentsTask):
 
     def _read_training_sentences(self, model: BaseFairseqModel, seed: int) -> None:
         """Reads the training set if the model uses random sentences of it as context."""
-        needed = drawn_contexts(model)
+        needed = needed_contexts(model, "training-set")
         if needed <= (0 if self.training_sentences is None else self.training_sentences.contexts):
             return
         cfg = self.cfg

@@ -7,9 +7,16 @@ from hypothesis import given, settings
 
 from docnmt_fairseq.batch.ragged import Ragged
 from docnmt_fairseq.recurrent import ca_rnn
-from docnmt_fairseq.recurrent.attentive import ATTENDING_STATES, DECODER_CELLS, QUERIES, attentive_cell
 from docnmt_fairseq.recurrent.cells import RECURRENT_CELLS, StepOrder
-from docnmt_fairseq.recurrent.layers import DEEP_OUTPUTS, BidirectionalLayers, DeepOutput, summary
+from docnmt_fairseq.recurrent.layers import (
+    ATTENDING_STATES,
+    CONDITIONAL_GRU,
+    DEEP_OUTPUTS,
+    BidirectionalLayers,
+    DeepOutput,
+    attentive_cell,
+    summary,
+)
 from tests.reference import recurrent as reference
 from tests.support.comparison import PRECISIONS, assert_same
 from tests.support.documents import layouts
@@ -70,13 +77,6 @@ def test_gradients_of_ca_rnn():
     assert torch.autograd.gradcheck(outputs, (x, *state, *weights))
 
 
-def test_gradients_without_input_gradient():
-    cell, x = build("ca-rnn"), random(ROWS.total, 4)
-    of_both = torch.autograd.grad(cell.sequence(x, StepOrder(ROWS)).sin().sum(), [*cell.parameters()])
-    alone = torch.autograd.grad(cell.sequence(x.detach(), StepOrder(ROWS)).sin().sum(), [*cell.parameters()])
-    assert all(torch.equal(a, b) for a, b in zip(of_both, alone))
-
-
 @settings(max_examples=20)
 @given(layout=layouts(max_documents=2))
 def test_step_order(layout):
@@ -113,7 +113,7 @@ def test_summary():
     assert torch.equal(summary(states, ROWS, "last-backward"), torch.stack([row[0, 3:] for row in of_rows]))
 
 
-PLACES = [(name, "previous", "output") for name in DECODER_CELLS.names()]
+PLACES = [(name, "previous", "output") for name in [*CELLS, CONDITIONAL_GRU]]
 PLACES += [(name, "updated", "output") for name in CELLS]
 PLACES += [(name, place, "cell") for name in ("lstm", "ca-rnn") for place in ATTENDING_STATES]
 
@@ -133,21 +133,6 @@ def test_decoder_cells(name, place, query, dtype, tolerance):
     wanted = [y, *state, *cell.parameters(), *attend.parameters()]
     assert_same(torch.cat([*found, context], dim=1), slow, wanted, tolerance)
     assert shares.shape == (5, 1)
-
-
-def test_query_of_the_attention():
-    asked = {}
-    for place in ATTENDING_STATES:
-        for query in QUERIES:
-            torch.manual_seed(0)
-            cell = attentive_cell("lstm", 4, 2, 3, place, query)
-            state = tuple(random(5, width, dtype=torch.float32, seed=part) for part, width in enumerate(cell.widths))
-            found, _, _ = cell(
-                random(5, 4, dtype=torch.float32),
-                state,
-                lambda s, key=(place, query): (asked.setdefault(key, s)[:, :2], s[:, :1]),
-            )
-            assert asked[place, query] is (state if place == "previous" else found)[QUERIES.index(query)]
 
 
 @PRECISIONS

@@ -11,8 +11,8 @@ from docnmt_fairseq.layers.base import FEED_FORWARDS
 from docnmt_fairseq.layers.sentence_encoders import SENTENCE_ENCODERS, TREE_MERGES
 from docnmt_fairseq.multisource.base import ATTENTION_COMBINATIONS
 from docnmt_fairseq.multisource.scores import ATTENTION_SCORES
-from docnmt_fairseq.recurrent.attentive import DECODER_CELLS
 from docnmt_fairseq.recurrent.cells import RECURRENT_CELLS
+from docnmt_fairseq.recurrent.layers import CONDITIONAL_GRU
 from tests.support import toy
 from tests.support.marks import slow_except
 
@@ -119,7 +119,7 @@ def architectures() -> Dict[str, Architecture]:
     found["sources, shared"] = _transformer("--extra-sources", "previous:2", "--extra-encoder", "shared")
     for cell in RECURRENT_CELLS.names():
         found[f"rnn {cell}"] = _recurrent("--encoder-cell", cell, "--encoder-layers", "2")
-    for cell in DECODER_CELLS.names():
+    for cell in sorted([*RECURRENT_CELLS.names(), CONDITIONAL_GRU]):
         found[f"rnn decoder {cell}"] = _recurrent("--decoder-cell", cell, "--decoder-layers", "2")
     found["rnn updated state"] = _recurrent("--attend-with", "updated", "--attention-sentinel", "--decoder-layers", "2")
     found["rnn chi of embeddings"] = _recurrent("--combination-attention", "ca-att", "--chi-embed-dim", "3")

@@ -232,9 +232,3 @@ class TopTSchedule(nn.Module):
             f"annealing to --context-top-t {self.top_t} was {self.progress:.0%} done when this checkpoint was written, "
             "so tokens keep more sentences; a later checkpoint, such as checkpoint_last.pt, may be past it"
         )
-
-    def extra_repr(self) -> str:
-        """Returns the schedule in words."""
-        threshold = f" when {self.anneal_threshold} of the mass is selected" if self.anneal_threshold else ""
-        start = f"annealed from {self.top_t_start or 'all'} at update {self.anneal_start}{threshold}"
-        return f"{self.top_t or 'all'} kept, {start} within {self.anneal_updates}"

@@ -36,6 +36,7 @@ class SelectedContext(ContextMechanism):
     Attributes:
         contexts: N, the maximum number of context sentences.
         context_sentences: plan key of the context sentences.
+        context_keys: the same in a list, see :func:`needed_contexts`.
     """
 
     Options = SelectedOptions
@@ -46,16 +47,7 @@ class SelectedContext(ContextMechanism):
         super().__init__()
         self.contexts = options.context_sentences or self.default_contexts
         self.context_sentences = ContextSentences(self.contexts, options.context_selection, layer.seed)
-
-    @property
-    def similar_contexts(self) -> int:
-        """Number of similar sentences that the batch must contain for each sentence, see :func:`similar_contexts`."""
-        return self.contexts if self.context_sentences.selection == "similar" else 0
-
-    @property
-    def drawn_contexts(self) -> int:
-        """Number of training-set sentences that the batch must contain for each, see :func:`drawn_contexts`."""
-        return self.contexts if self.context_sentences.selection == "training-set" else 0
+        self.context_keys = [self.context_sentences]
 
     def select(self, layout: DocumentLayout) -> ContextRows:
         """Returns the context sentences of every row."""
@@ -82,11 +74,7 @@ def zero_of(module: nn.Module) -> Tensor:
     return sum(others, start=first)
 
 
-def similar_contexts(model: nn.Module) -> int:
-    """Returns the number of similar sentences per sentence that a model needs, the maximum over its modules."""
-    return max(getattr(module, "similar_contexts", 0) for module in model.modules())
-
-
-def drawn_contexts(model: nn.Module) -> int:
-    """Returns the number of training-set sentences per sentence that a model needs, the maximum over its modules."""
-    return max(getattr(module, "drawn_contexts", 0) for module in model.modules())
+def needed_contexts(model: nn.Module, selection: str) -> int:
+    """Returns how many sentences of a selection the batch must contain for each sentence, e.g. of ``training-set``."""
+    keys = (key for module in model.modules() for key in getattr(module, "context_keys", ()))
+    return max((key.contexts for key in keys if key.selection == selection), default=0)

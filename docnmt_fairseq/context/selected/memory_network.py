@@ -1,6 +1,7 @@
 """Context mechanism ``memory``: contextual associated memory network ([M] sec. 4)."""
 
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import pairwise
 from typing import Any, Iterator, List, Optional, Tuple
 
@@ -27,9 +28,7 @@ from docnmt_fairseq.recurrent.cells import StepOrder
 COMBINATIONS = Choices(("concatenate", "parallel"))
 MEMORY_SCOPES = Choices(("own", "document", "batch"))
 QUERIES = Choices(("sub-layer", "attention"))
-CONTEXT_RNNS = {"gru": nn.GRU, "lstm": nn.LSTM}
-CONVOLUTION = "ca-cnn"  # instead of an RNN
-CONTEXT_ENCODERS = Choices((*CONTEXT_RNNS, CONVOLUTION))
+CONTEXT_ENCODERS = Choices(("gru", "lstm", "ca-cnn"))
 
 
 @dataclass(frozen=True)
@@ -143,13 +142,6 @@ def _join(tokens: Ragged, contexts: ContextRows) -> Tuple[np.ndarray, Ragged]:
     return items[kept], Ragged(row_lengths - 1, tokens.device)
 
 
-def context_encoder(name: str, embed_dim: int) -> nn.Module:
-    """Returns the encoder of context sentences, one of ``CONTEXT_ENCODERS``; the convolution has width 3."""
-    if name == CONVOLUTION:
-        return ContextAwareConvolution(embed_dim, embed_dim, (3,))
-    return CONTEXT_RNNS[name](embed_dim, embed_dim)
-
-
 def associate(
     x: Tensor, memory: Tensor, plan: MemoryPlan, dropout: float = 0.0, observe: Optional[Observe] = None
 ) -> Tensor:
@@ -164,29 +156,25 @@ def associate(
         memory: c', [items of the sequences, d].
         observe: receives β and αβ.
     """
+    dtype, outputs, seen = computing_type(x.dtype), [], []
     with without_autocast(x):
-        of_type = computing_type(x.dtype)
-        return _associate(x.to(of_type), memory.to(of_type), plan, dropout, observe).to(x.dtype)
-
-
-def _associate(x: Tensor, memory: Tensor, plan: MemoryPlan, dropout: float, observe: Optional[Observe]) -> Tensor:
-    of_sentence = plan.tokens.mean(x).index_select(0, plan.tokens.item_row)  # [N, d]
-    of_sequence = plan.sequences.mean(memory)
-    x_blocks, mean_blocks = (plan.queries.split(y.index_select(0, plan.queries.index)) for y in (x, of_sentence))
-    outputs, seen = [], []
-    for block, x_block, mean_block in zip(plan.blocks, x_blocks, mean_blocks):
-        c = lookup(memory, block.tokens)  # [b, J, L, d]
-        scores = torch.einsum("bid,bjkd->bijk", x_block, c)
-        alpha = scores.masked_fill(block.padding[:, None], -torch.inf).softmax(-1)
-        likeness = torch.einsum("bid,bjd->bij", mean_block, lookup(of_sequence, block.sequences))
-        beta = likeness.masked_fill(block.absent[:, None], -torch.inf).softmax(-1)
-        weights = F.dropout(alpha * beta.unsqueeze(-1), dropout)  # [b, m, J, L]
-        if observe is not None:
-            seen.append((weights, beta))
-        outputs.append((weights.flatten(2) @ c.flatten(1, 2)).flatten(0, 1))
+        x, memory, given = x.to(dtype), memory.to(dtype), x.dtype
+        of_sentence = plan.tokens.mean(x).index_select(0, plan.tokens.item_row)  # [N, d]
+        of_sequence = plan.sequences.mean(memory)
+        x_blocks, mean_blocks = (plan.queries.split(y.index_select(0, plan.queries.index)) for y in (x, of_sentence))
+        for block, x_block, mean_block in zip(plan.blocks, x_blocks, mean_blocks):
+            c = lookup(memory, block.tokens)  # [b, J, L, d]
+            scores = torch.einsum("bid,bjkd->bijk", x_block, c)
+            alpha = scores.masked_fill(block.padding[:, None], -torch.inf).softmax(-1)
+            likeness = torch.einsum("bid,bjd->bij", mean_block, lookup(of_sequence, block.sequences))
+            beta = likeness.masked_fill(block.absent[:, None], -torch.inf).softmax(-1)
+            weights = F.dropout(alpha * beta.unsqueeze(-1), dropout)  # [b, m, J, L]
+            if observe is not None:
+                seen.append((weights, beta))
+            outputs.append((weights.flatten(2) @ c.flatten(1, 2)).flatten(0, 1))
     if observe is not None:
         observe_memory(observe, plan, seen)
-    return torch.cat(outputs).index_select(0, plan.queries.slots)
+    return torch.cat(outputs).index_select(0, plan.queries.slots).to(given)
 
 
 def observe_memory(observe: Observe, plan: MemoryPlan, seen: List[Tuple[Tensor, Tensor]]) -> None:
@@ -266,7 +254,10 @@ class MemoryNetwork(SelectedContext):
         attends = not options.memory_without_attention
         self.dropout = layer.dropout
         self.asks_attention = options.memory_query == "attention"
-        self.rnn = None if options.memory_without_rnn else context_encoder(options.memory_rnn, d)
+        self.rnn: Optional[nn.Module] = None
+        if not options.memory_without_rnn:
+            kinds = {"gru": nn.GRU, "lstm": nn.LSTM, "ca-cnn": partial(ContextAwareConvolution, kernel=(3,))}
+            self.rnn = kinds[options.memory_rnn](d, d)
         reads = isinstance(self.rnn, nn.RNNBase)
         self.key = MemoryKey(self.context_sentences, joined, options.memory_scope, attends, reads)
         self.context_attention = MultiHeadAttention(d, layer.heads, layer.dropout) if attends else None

@@ -12,9 +12,15 @@ from docnmt_fairseq.models.options import AlternatingOptions, TokenEmbeddingOpti
 from docnmt_fairseq.multisource.base import ATTENTION_COMBINATIONS, CONTEXTS
 from docnmt_fairseq.multisource.scores import ATTENTION_SCORES
 from docnmt_fairseq.options import option, problems_of
-from docnmt_fairseq.recurrent.attentive import ATTENDING_STATES, DECODER_CELLS, QUERIES, plain_cell
 from docnmt_fairseq.recurrent.cells import RECURRENT_CELLS
-from docnmt_fairseq.recurrent.layers import DEEP_OUTPUTS, SUMMARIES
+from docnmt_fairseq.recurrent.layers import (
+    ATTENDING_STATES,
+    CONDITIONAL_GRU,
+    DEEP_OUTPUTS,
+    QUERIES,
+    SUMMARIES,
+    plain_cell,
+)
 
 
 @dataclass
@@ -31,7 +37,7 @@ class DocumentRNNOptions(TrainedViewOptions, ExtraSourceOptions, TokenEmbeddingO
     encoder_layers: int = option(1, "number of bidirectional encoder layers", minimum=1)
     decoder_cell: str = option(
         "gru", "recurrent cell of the decoder; conditional-gru attends between its two steps, others as --attend-with "
-        "says", names=DECODER_CELLS,
+        "says", names=RECURRENT_CELLS, also=(CONDITIONAL_GRU,),
     )  # fmt: skip
     attend_with: str = option(
         "previous", "decoder state that is the attention's query: the previous state, whose context vector is an input "

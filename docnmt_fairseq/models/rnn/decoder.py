@@ -18,9 +18,8 @@ from docnmt_fairseq.models.encoder_outputs import EncoderOut, EncoderOutputs
 from docnmt_fairseq.models.extra_sources import attended_names, attention_combination
 from docnmt_fairseq.models.rnn.config import DocumentRNNOptions
 from docnmt_fairseq.multisource.packed import lookup, padded_sources
-from docnmt_fairseq.recurrent.attentive import attentive_cell, plain_cell
 from docnmt_fairseq.recurrent.cells import RECURRENT_CELLS, State, StepOrder, StepsOfTargets
-from docnmt_fairseq.recurrent.layers import DeepOutput, summary
+from docnmt_fairseq.recurrent.layers import DeepOutput, attentive_cell, plain_cell, summary
 
 STEP_PRICE = 1000.0  # cost of a step of an additional group, in (target token, source state) pairs
 

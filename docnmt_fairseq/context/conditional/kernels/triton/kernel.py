@@ -20,6 +20,10 @@ from docnmt_fairseq.context.conditional.kernels.triton.plans import (
 from docnmt_fairseq.context.conditional.selection import Selection, SelectionKey
 
 
+def _fits(layout: DocumentLayout, key: SelectionKey, q: Tensor) -> bool:
+    return layout.plan(key).max_t <= MAX_PLACES and q.size(-1) <= MAX_WIDTH
+
+
 class TritonKernel(SelectionKernel):
     """Triton programs on CUDA; t > 16 and heads wider than 128 fall back to kernel ``torch``."""
 
@@ -42,7 +46,7 @@ class TritonKernel(SelectionKernel):
 
     @torch.no_grad()
     def choose(self, q: Tensor, k: Tensor, layout: DocumentLayout, key: SelectionKey) -> Tensor:
-        if layout.plan(key).max_t > MAX_PLACES or q.size(-1) > MAX_WIDTH:
+        if not _fits(layout, key, q):
             return super().choose(q, k, layout, key)
         from docnmt_fairseq.context.conditional.kernels.triton.choose import choose_largest
 
@@ -50,7 +54,7 @@ class TritonKernel(SelectionKernel):
 
     @torch.no_grad()
     def choose_in_tree(self, q: Tensor, keys: Tensor, layout: DocumentLayout, key: SelectionKey) -> Tensor:
-        if layout.plan(key).max_t > MAX_PLACES or q.size(-1) > MAX_WIDTH:
+        if not _fits(layout, key, q):
             return super().choose_in_tree(q, keys, layout, key)
         from docnmt_fairseq.context.conditional.kernels.triton.choose import choose_by_walk
 
@@ -66,7 +70,7 @@ class TritonKernel(SelectionKernel):
     def attend(
         self, q: Tensor, k: Tensor, v: Tensor, layout: DocumentLayout, selection: Selection, dropout: float
     ) -> Tensor:
-        if layout.plan(selection.key).max_t > MAX_PLACES or q.size(-1) > MAX_WIDTH:
+        if not _fits(layout, selection.key, q):
             return super().attend(q, k, v, layout, selection, dropout)
         from docnmt_fairseq.context.conditional.kernels.triton.attend import AttendToSelected
 
