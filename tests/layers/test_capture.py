@@ -128,17 +128,6 @@ def test_memory_weights_reproduce_its_output(contexts, combination):
         torch.testing.assert_close(weights.sum(1), plan.has_context.double())
 
 
-def test_hierarchical_attention_covers_its_context_sentences():
-    layout, mechanism = make_layout([2, 3, 1, 2, 2], [5]), build("han")
-    evidence = evidence_of(mechanism, random_states(layout), layout)
-    contexts = mechanism.select(layout)
-    weights = one(evidence, Weights, SENTENCES).weights
-    for token, row in enumerate(layout.token_sentence.tolist()):
-        first, count = contexts.first[row], contexts.counts[row]
-        seen = (weights[token, :, 0] > 0).nonzero().flatten().tolist()
-        assert seen == sorted(contexts.sentences[first : first + count].tolist())
-
-
 def test_context_share_of_a_gate():
     torch.manual_seed(0)
     gate = ContextGate(WIDTH).double()

@@ -78,13 +78,6 @@ def test_changed_weight_is_not_taken_from_the_packed_copy(model):
         assert model(x.double()).dtype == torch.float64
 
 
-def test_packing_keeps_the_state_dict(model, processor):
-    before = {name: value.clone() for name, value in model.state_dict().items()}
-    pack_linears(model, "int8")
-    assert before.keys() == model.state_dict().keys()
-    assert all(torch.equal(before[name], value) for name, value in model.state_dict().items())
-
-
 def test_int8_row_keeps_its_precision_next_to_larger_rows(model, processor):
     """The last row is so large that a common scale would leave nothing of the others."""
     if not available("int8"):
@@ -118,15 +111,6 @@ def test_rounding_is_idempotent(weight):
     bf16 = rounded(weight, "bf16")
     assert torch.equal(rounded(bf16, "bf16"), bf16) and not torch.equal(bf16, weight)
     assert rounded(weight, "float32") is weight
-
-
-def test_errors_are_at_most_half_a_scale(weight):
-    _, scales = int8_rows(weight)
-    largest = weight.abs().amax(1)
-    assert ((rounded(weight, "int8") - weight).abs().amax(1) <= 0.501 * scales).all()
-    usual = largest > 1e-9
-    assert torch.allclose(scales[usual] * 127, largest[usual], rtol=2e-5)
-    assert (int8_rows(weight)[0].abs().amax(1)[usual] == 127).all()
 
 
 class Model(nn.Module):

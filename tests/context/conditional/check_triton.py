@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from docnmt_fairseq.context.conditional.kernels import KERNELS, kernel_for
+from docnmt_fairseq.context.conditional.kernels import KERNELS
 from docnmt_fairseq.context.conditional.kernels.triton import plans
 from docnmt_fairseq.context.conditional.kernels.triton.plans import interpreted
 from tests.support.documents import make_layout
@@ -153,13 +153,6 @@ def test_large_t_falls_back_to_pytorch():
     compare(make_layout([1] * 18, [18]), keeping([17]), torch.float32)
 
 
-def test_auto_prefers_the_programs_for_half_types_on_gpus_only():
-    for dtype in (torch.float32, torch.float16, torch.bfloat16):
-        taken = kernel_for("auto", torch.zeros(1, dtype=dtype, device=DEVICE))
-        assert (taken is KERNELS["triton"]) == (DEVICE.type == "cuda" and dtype != torch.float32)
-    assert not KERNELS["triton"].serves(DEVICE, torch.float64)
-
-
 @pytest.mark.slow
 def test_sentences_with_more_queries_than_one_program_takes():
     """With the real block sizes; results are the same in every run."""
@@ -187,11 +180,6 @@ def test_sentences_with_more_queries_than_one_program_takes():
 )
 def test_types_head_widths_and_numbers_of_sentences(dtype, d_k, t):
     compare(layout_of([18, 5] if t == 16 else [9, 5], 6), keeping([t, 3]), dtype, d_k, own=t % 2 == 1)
-
-
-@pytest.mark.slow
-def test_long_sentences():
-    compare(make_layout([150, 1, 40, 5], [4]), keeping([2]), torch.float32)
 
 
 @pytest.mark.slow

@@ -71,14 +71,6 @@ def test_dropout_of_each_weight(size):
     assert abs(float(share.mean()) - 0.25) < 0.01
 
 
-@pytest.mark.parametrize("passes", [0, 10**6])
-def test_largest_keeps_the_first_of_equal_values(passes, monkeypatch):
-    monkeypatch.setattr(pytorch_kernel, "PASSES", passes)
-    relevance = torch.tensor([[1.0, 2.0, 2.0, 2.0], [0.0, 0.0, 0.0, 0.0], [5.0, 1.0, 1.0, 7.0]])
-    for t, expected in {2: [[1, 2], [0, 1], [3, 0]], 3: [[1, 2, 3], [0, 1, 2], [3, 0, 1]]}.items():
-        assert pytorch_kernel.largest(relevance.clone(), t).tolist() == expected
-
-
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 def test_half_types_are_computed_in_float32(size, dtype):
     """The same sentences are selected, and only the result is rounded."""
@@ -127,22 +119,3 @@ def test_no_token_by_token_matrix():
     with LargestTensor() as largest:
         run(inputs, layout, kept, kernel="dense")
     assert largest.elements >= layout.tokens.total**2
-
-
-def test_relevance_is_computed_in_chunks():
-    layout = make_layout([30] * 100, [100])
-    q, k = (torch.randn(n, 8, 4) for n in (3000, 100))
-    with LargestTensor() as largest:
-        KERNELS["torch"].choose(q, k, layout, all_select([4]))
-    assert largest.elements < q.size(0) * q.size(1) * k.size(0) / 4
-
-
-def test_realistic_sizes_equal_dense_kernel():
-    layout = make_layout(np.random.default_rng(2).integers(1, 60, 40), [40])
-    results = []
-    for kernel in ("torch", "dense"):
-        inputs = random_inputs(layout, 16, HEADS)
-        output = run(inputs, layout, np.array([4]), kernel=kernel)
-        results.append([output, *torch.autograd.grad(output.square().sum(), inputs)])
-    for fast, dense in zip(*results):
-        assert (fast - dense).abs().max() <= 1e-12 * dense.abs().max()

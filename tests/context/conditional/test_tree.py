@@ -53,17 +53,6 @@ def test_nodes_and_path_sums_equal_the_reference(name, layout):
     compare(layout, name)
 
 
-@pytest.mark.parametrize("n", [8, 17, 33])
-def test_long_documents(n):
-    compare(layout_of(n, 3), "source2token")
-
-
-def test_sums_of_half_types_are_rounded_once():
-    trees = SentenceTrees(layout_of(33).sentences)
-    values = torch.randn(sum(trees.sizes), 4, generator=torch.Generator().manual_seed(1)).bfloat16()
-    assert torch.equal(path_sums(values, trees), path_sums(values.float(), trees).bfloat16())
-
-
 def test_tree_of_the_figure():
     trees = SentenceTrees(layout_of(11).sentences)
     assert trees.sizes == [11, 6, 3, 2, 1]

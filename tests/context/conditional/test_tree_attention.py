@@ -2,7 +2,6 @@
 
 from dataclasses import asdict, replace
 
-import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -69,13 +68,6 @@ def compare(layout, dtype=torch.double, atol=1e-9, **options):
 @given(layouts(max_sentences=9, max_words=3), st.sampled_from(TREE_MERGES.names()), st.integers(1, 11), st.booleans())
 def test_equals_loop_reference(score, layout, merge, t, own):
     compare(layout, tree_merge=merge, context_top_t=t, selection_score=score, context_always_keep_own=own)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("n", "t", "score"), [(31, 4, "level"), (25, 4, "cumulative"), (3, 5, "level")])
-def test_long_documents(n, t, score):
-    layout = make_layout(np.random.default_rng(n).integers(1, 3, n), [n])
-    compare(layout, context_top_t=t, selection_score=score)
 
 
 def test_level_and_cumulative_scores_select_differently():

@@ -42,14 +42,6 @@ def test_missing_triton_is_reported(monkeypatch):
         plans.missing.cache_clear()
 
 
-@needs_triton
-def test_not_available_on_a_cpu(monkeypatch):
-    monkeypatch.delenv("TRITON_INTERPRET", raising=False)
-    with pytest.raises(InputError):
-        kernel_for("triton", torch.zeros(1, dtype=torch.bfloat16))
-    assert kernel_for("auto", torch.zeros(1, dtype=torch.bfloat16)) is not KERNELS["triton"]
-
-
 def test_gpus_before_ampere_use_pytorch(monkeypatch):
     if plans.missing() is not None:
         pytest.skip(plans.missing())

@@ -41,13 +41,6 @@ def test_equals_loop_reference(name, options, dtype, tolerance, layout):
         assert torch.equal(fast, slow)
 
 
-def test_default_number_of_context_sentences():
-    layout = make_layout([1] * 6, [6])
-    assert build("context-aware").select(layout).counts.tolist() == [0, 1, 1, 1, 1, 1]
-    assert build("han").select(layout).counts.tolist() == [0, 1, 2, 3, 3, 3]
-    assert build("han", context_sentences=2).select(layout).counts.tolist() == [0, 1, 2, 2, 2, 2]
-
-
 @every_mechanism
 def test_batch_without_context_has_zero_gradients(name):
     layout = make_layout([3, 1], [1, 1])
