@@ -10,6 +10,7 @@ import torch
 from fairseq.dataclass import FairseqDataclass
 from fairseq.dataclass.utils import gen_parser_from_dataclass
 from fairseq.models import BaseFairseqModel
+from fairseq.modules.fairseq_dropout import FairseqDropout
 from fairseq.modules.learned_positional_embedding import LearnedPositionalEmbedding
 from fairseq.tasks import TASK_DATACLASS_REGISTRY
 from omegaconf import OmegaConf
@@ -296,3 +297,26 @@ def accumulate_in_fp32(model: nn.Module) -> None:
     accumulating = {nn.Embedding: Embedding, nn.LayerNorm: LayerNorm, LearnedPositionalEmbedding: LearnedTable}
     for module in model.modules():
         module.__class__ = accumulating.get(type(module), type(module))
+
+
+class ResidualLayer(nn.Module):
+    """Base of encoder and decoder layers: residual sub-layers, with the layer norm before or after.
+
+    Args:
+        cfg: options of a Transformer.
+        side: encoder or decoder.
+    """
+
+    def __init__(self, cfg: Any, side: str):
+        super().__init__()
+        self.normalize_before = bool(getattr(cfg, f"{side}_normalize_before"))
+        self.dropout_module = FairseqDropout(cfg.dropout, module_name=type(self).__name__)
+
+    def enter(self, x: Tensor, norm: nn.Module) -> Tensor:
+        """Input of a sub-layer: x, normalised in pre-norm models."""
+        return norm(x) if self.normalize_before else x
+
+    def leave(self, x: Tensor, y: Tensor, norm: nn.Module) -> Tensor:
+        """Residual x + dropout(y) of a sub-layer's output y, normalised in post-norm models."""
+        x = x + self.dropout_module(y)
+        return x if self.normalize_before else norm(x)

@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from fairseq import utils
 from fairseq.modules.fairseq_dropout import FairseqDropout
 from omegaconf import II
-from torch import Tensor, nn
+from torch import nn
 
 from docnmt_fairseq import context  # noqa: F401  (registers the mechanisms)
 from docnmt_fairseq.context.base import CONTEXT_MECHANISMS, DECODER_MECHANISMS, PLACEMENTS, TARGET_MECHANISMS
@@ -175,29 +175,6 @@ DocumentTransformerConfig = flat_options(
     __name__,
     [DocumentTransformerOptions, *CONTEXT_MECHANISMS.options(), *FEED_FORWARDS.options()],
 )
-
-
-class ResidualLayer(nn.Module):
-    """Base of encoder and decoder layers: residual sub-layers, with the layer norm before or after.
-
-    Args:
-        cfg: options of the model.
-        side: encoder or decoder.
-    """
-
-    def __init__(self, cfg: DocumentTransformerOptions, side: str):
-        super().__init__()
-        self.normalize_before = bool(getattr(cfg, f"{side}_normalize_before"))
-        self.dropout_module = FairseqDropout(cfg.dropout, module_name=type(self).__name__)
-
-    def enter(self, x: Tensor, norm: nn.Module) -> Tensor:
-        """Input of a sub-layer: x, normalised in pre-norm models."""
-        return norm(x) if self.normalize_before else x
-
-    def leave(self, x: Tensor, y: Tensor, norm: nn.Module) -> Tensor:
-        """Residual x + dropout(y) of a sub-layer's output y, normalised in post-norm models."""
-        x = x + self.dropout_module(y)
-        return x if self.normalize_before else norm(x)
 
 
 def layer_config(cfg: DocumentTransformerOptions, side: str) -> LayerConfig:

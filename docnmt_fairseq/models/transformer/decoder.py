@@ -32,12 +32,12 @@ from docnmt_fairseq.layers.auxiliary_losses import recomputed
 from docnmt_fairseq.layers.base import ContextGate, LayerConfig
 from docnmt_fairseq.layers.positions import FAIRSEQ, sinusoid
 from docnmt_fairseq.layers.search_kernels import attend_hypotheses
+from docnmt_fairseq.models.base import ResidualLayer
 from docnmt_fairseq.models.encoder_outputs import EncoderOut, EncoderOutputs, PreviousTargets
 from docnmt_fairseq.models.transformer.combined_attention import CombinedAttention
 from docnmt_fairseq.models.transformer.config import (
     NONE,
     DocumentTransformerOptions,
-    ResidualLayer,
     combination_name,
     decoder_context_layers,
     feed_forward,

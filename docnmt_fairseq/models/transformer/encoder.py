@@ -17,12 +17,11 @@ from docnmt_fairseq.layers.attention import SentenceSelfAttention
 from docnmt_fairseq.layers.auxiliary_losses import recomputed
 from docnmt_fairseq.layers.base import ContextGate
 from docnmt_fairseq.layers.positions import ADDED_LEVELS, PositionTable, StructuralPositions
-from docnmt_fairseq.models.base import DocumentEncoder
+from docnmt_fairseq.models.base import DocumentEncoder, ResidualLayer
 from docnmt_fairseq.models.encoder_outputs import ENCODER_OUTPUTS, EncoderOut, EncoderOutputs
 from docnmt_fairseq.models.extra_sources import ExtraSources, SourceEncoder
 from docnmt_fairseq.models.transformer.config import (
     DocumentTransformerOptions,
-    ResidualLayer,
     context_layers,
     context_placement,
     feed_forward,
