@@ -17,6 +17,7 @@ from docnmt_fairseq.translate.formats.markdown_dialects import (
     common_lines,
     letters,
     links_to_other_files,
+    titles_of,
 )
 from docnmt_fairseq.translate.formats.markdown_inline import (
     escape,
@@ -51,7 +52,7 @@ class Block:
     lines: List[str]  # text of each line
     start: int  # start column on the first line
     end: int  # end column on the last line
-    suffix: str  # hard line break at its end, or ""
+    suffix: str  # hard line break at its end, or what ends a title
     begins: bool  # a paragraph starts with it
     is_label: InitVar[IsLabel]
     marked: Marked = field(init=False)
@@ -59,7 +60,8 @@ class Block:
     def __post_init__(self, is_label: IsLabel) -> None:
         text = full_references("\n".join(self.lines).removesuffix(self.suffix), is_label)
         dollars = "\\$" in text  # otherwise formulas could begin at them
-        self.marked = Marked(text, marks_of(text), plain, lambda new: escape(new, dollars))
+        quote = "'" if self.suffix == '"' else '"'  # of a title in quotation marks
+        self.marked = Marked(text, marks_of(text), plain, lambda new: escape(new, dollars).replace('"', quote))
 
 
 @register("markdown")
@@ -99,6 +101,7 @@ class Markdown(WholeFile):
             return normalise(text) in environment.get("references", {})
 
         blocks = list(_blocks(tokens, lines, signature, is_label))
+        blocks = sorted([*blocks, *_titles(tokens, lines, blocks, is_label)], key=lambda block: block.first)
         lone = {token.map[0]: token.content for token in tokens if token.type == "inline" and token.map}
         headings = [token.map[0] for token in tokens if token.type == "heading_open" and token.map]
         addresses = dict(zip(headings, addresses_of([lone.get(line, "") for line in headings], text)))
@@ -147,6 +150,16 @@ def _blocks(
         if min(places) >= 0:
             for begin, end in _parts(texts, signature):
                 yield from _between_breaks(first, texts, places, range(begin, end), is_label)
+
+
+def _titles(tokens: Sequence[Any], lines: Sequence[str], blocks: Sequence[Block], is_label: IsLabel) -> Iterator[Block]:
+    """Yields the titles of admonitions, tabs and containers that are not in code or in another text."""
+    code = [token.map for token in tokens if token.type in ("fence", "code_block", "html_block") and token.map]
+    texts = [(block.first, block.first + len(block.lines)) for block in blocks]
+    taken = {number for first, end in (*code, *texts) for number in range(first, end)}
+    for number, title in titles_of(lines):
+        if number not in taken:
+            yield Block(number, ["".join(title.groups())], title.start(1), title.end(2), title[2], True, is_label)
 
 
 def _parts(texts: Sequence[str], signature: Callable[[str], Signature]) -> List[Tuple[int, int]]:

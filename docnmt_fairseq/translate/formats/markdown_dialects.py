@@ -2,11 +2,19 @@
 
 import re
 from collections import Counter
-from typing import Dict, Iterator, List, Sequence
+from typing import Dict, Iterator, List, Sequence, Tuple
 from urllib.parse import unquote
 
 # Heads of blocks with indented content: admonitions, tabs; notes and definitions, which start on the same line.
 HEAD = re.compile(r"""(?:!{3}|\?{3}\+?)(?:\s+[a-z][\w-]*)+(?:\s+"[^"]*")?\s*$|={3}[!+]?\s+"[^"]*"\s*$""")
+# Their titles, and those of containers: title, and what ends it.
+TITLES = (
+    re.compile(r"""\s*(?:(?:!{3}|\?{3}\+?)(?:\s+[a-z][\w-]*)+|={3}[!+]?)\s+"([^"]+)(")\s*$"""),
+    re.compile(r"\s*:{3,}\s*[a-z][\w-]*\[(.+)(\])(?:\{[^{}]*\})?\s*$"),
+    re.compile(
+        r"\s*:{3,}\s*(?:caution|danger|details|important|info|note|question|success|tip|warning)\s+(\w[^{}\"\[\]]*?)()\s*$"
+    ),
+)
 START = re.compile(r"\[\^[^\[\]]+\]:|:\s+\S")
 FENCE = re.compile(r"(?:[-*+>]\s+|\d+[.)]\s+)*(`{3,}(?=[^`]*$)|~{3,})")
 # Statements of MDX, which end at an empty line.
@@ -93,6 +101,14 @@ def _common_lines(lines: Sequence[str]) -> Iterator[str]:
         if is_head or (not fence and not code and START.match(own)):
             heads.append(indent)
         empty = not own
+
+
+def titles_of(lines: Sequence[str]) -> Iterator[Tuple[int, "re.Match[str]"]]:
+    """Yields the titles of admonitions, tabs and containers with the numbers of their lines."""
+    for number, line in enumerate(lines):
+        for pattern in TITLES:
+            if found := pattern.match(line):
+                yield number, found
 
 
 # --- Addresses of headings ---

@@ -26,7 +26,7 @@ DIALECTS = (
 )
 # Lines without text: head or end of a container, tags of templates, attributes, included files.
 ALONE = re.compile(
-    r":{3,}|(?:\{%(?:[^%]|%(?!\}))*%\}\s*)+$|\{\{[<%][^{}]*[>%]\}\}\s*$|\{:[^{}]*\}\s*$|-+8<-+|\{!.*!\}\s*$"
+    r":{3,}|(?:\{%(?:[^%]|%(?!\}))*%\}\s*)+$|\{\{[<%][^{}]*[>%]\}\}\s*$|\{(?::|\s*[#.])[^{}]*\}\s*$|-+8<-+|\{!.*!\}\s*$"
     r"|\[\[?_?TOC_?\]\]?\s*$",
     re.IGNORECASE,
 )
