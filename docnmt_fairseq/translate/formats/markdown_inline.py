@@ -39,8 +39,8 @@ TARGET = r"(?:\([^()]*(?:\([^()]*\)[^()]*)*\)|\[[^\[\]]*\])?"  # of a link or an
 FORMULAS = re.compile(
     r"\\begin\{(\w+\*?)\}.{0,20000}?\\end\{\1\}|(?<![\\$])\$\$[^$]+\$\$"
     r"|(?<![\\$\w])\$(?![\s$]|\d[^$\\]*\s[^\W\d_]{2,}\s)(?:[^$\\]|\\.)*(?<![\s\\])\$(?![\d$\w])"
-    r"|\\\((?=(?:[^\\]|\\[^)])*?(?:[\^_=+<>{}\d]|\\[^)])|\s*\w\s*\\\)).*?\\\)"
-    r"|\\\[(?=(?:[^\\]|\\[^\]])*?(?:[\^_=+<>{}]|\\[^\]])|\s*\w\s*\\\]).*?\\\]",
+    r"|(?<!\\)\\{1,2}\((?=(?:[^\\]|\\[^)\\])*?(?:[\^_=+<>{}\d]|\\[^)\\])|\s*\w\s*\\\)).*?\\{1,2}\)"
+    r"|(?<!\\)\\{1,2}\[(?=(?:[^\\]|\\[^\]\\])*?(?:[\^_=+<>{}]|\\[^\]\\])|\s*\w\s*\\\]).*?\\{1,2}\]",
     re.DOTALL,
 )
 OBJECTS = (
@@ -143,7 +143,10 @@ def parts_of(lines: Sequence[str]) -> Iterator[Tuple[int, int]]:
                 yield start, number
             start, formula = number + 1, formula != turns
         elif start < number and (BEGINS.match(line) or ALERT.match(lines[start])):
-            yield start, number
+            if line.startswith(":") and not lines[start].startswith(":"):  # several terms of a definition
+                yield from ((term, term + 1) for term in range(start, number))
+            else:
+                yield start, number
             start = number
     if start < len(lines):
         yield start, len(lines)

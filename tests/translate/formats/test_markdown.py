@@ -173,6 +173,8 @@ def test_underlined_heading_with_empty_translation(caplog):
         ("{/* a note */}\n\nThe {props.name} of {see it}\n", "{/* a note */}\n\nTHE {props.name} OF {SEE IT}\n"),
         (":rocket: Go at 10:20:30 :+1:, note:this:one\n", ":rocket: GO AT 10:20:30 :+1:, NOTE:THIS:ONE\n"),
         ("[A dog](a) | [**Two** cats](b) / [Home](c).\n", "[A DOG](a) | [**TWO** CATS](b) / [HOME](c).\n"),
+        ("One\nTwo\n: What\nit is\n: More\n", "ONE\nTWO\n: WHAT IT IS\n: MORE\n"),
+        ("So \\\\(x_1\\\\) or \\\\(not this\\\\)\n", "SO \\\\(x_1\\\\) OR \\\\(NOT THIS\\\\)\n"),
         ("Run: `make`, **`it`**.\n", "RUN: `make`, **`it`**.\n"),
         ("20 m<sup>2</sup> here.<sup>1</sup>\n", "20 M<sup>2</sup> HERE.<sup>1</sup>\n"),
         ("Is {a.b + ' c'} {x(y * z)}, {u ? \"v\" : w} so?\n", "IS {a.b + ' c'} {x(y * z)}, {u ? \"v\" : w} SO?\n"),
