@@ -5,6 +5,8 @@ from collections import Counter
 from typing import Dict, Iterator, List, Sequence, Tuple
 from urllib.parse import unquote
 
+from docnmt_fairseq.translate.formats.messages import CODE_BLOCKS
+
 # Heads of blocks with indented content: admonitions, tabs; notes and definitions, which start on the same line.
 HEAD = re.compile(r"""(?:!{3}|\?{3}\+?)(?:\s+[a-z][\w-]*)+(?:\s+"[^"]*")?\s*$|={3}[!+]?\s+"[^"]*"\s*$""")
 # Their titles, and those of containers: title, and what ends it.
@@ -25,11 +27,11 @@ STATEMENT = re.compile(
 INDENT = 4
 # Blocks of templates with code, and their ends.
 CODE_BLOCK = re.compile(
-    r"\{%-?\s*(?:comment|highlight|code(?:block)?|javascript|schema|style(?:sheet)?|mermaid)\b"
+    rf"\{{%-?\s*(?:{CODE_BLOCKS})\b"
     r"|\{\{[<%]\s*(?:highlight|mermaid)\b|\{::(?:comment|nomarkdown)\b"
 )
 CODE_END = re.compile(
-    r"\{%-?\s*end(?:comment|highlight|code(?:block)?|javascript|schema|style(?:sheet)?|mermaid)\b"
+    rf"\{{%-?\s*end(?:{CODE_BLOCKS})\b"
     r"|\{\{[<%]\s*/\s*(?:highlight|mermaid)\b|\{:/"
 )
 EXPRESSION = re.compile(r"\{(?![%#:!]|\{[<%])")  # of MDX

@@ -9,10 +9,11 @@ from docnmt_fairseq.translate.formats.inline import ADDRESSES, Mark, Marked, mar
 from docnmt_fairseq.translate.formats.markup_projection import Gap, Span
 from docnmt_fairseq.translate.formats.segments import Segment
 
+CODE_BLOCKS = "comment|highlight|code(?:block)?|javascript|schema|style(?:sheet)?|mermaid"  # of templates
 # Text that a program inserts: {% if x %}, <%= x %>, {# comment #}, {!! x !!}, {{ x }}, [[${x}]], %name%, %%name%%,
 # *|name|*, {name}, { name }, ${x}, #{x}, %{x}, {0:d M}, {/* comment */}
 TEMPLATE = re.compile(
-    r"\{%-?\s*(comment|highlight|code(?:block)?|javascript|schema|style(?:sheet)?|mermaid)\b.{0,5000}?\{%-?\s*end\1\s*-?%\}"
+    rf"\{{%-?\s*({CODE_BLOCKS})\b.{{0,5000}}?\{{%-?\s*end\1\s*-?%\}}"
     r"|\{\{[<%]\s*(highlight|mermaid)\b.{0,5000}?\{\{[<%]\s*/\s*\2\s*[%>]\}\}|\{::(comment|nomarkdown)\b.{0,5000}?\{:/(?:\3)?\}"
     r"|\{%.{0,5000}?%\}|<%.{0,5000}?%>|\{#[^{}]*#\}|\{!!.{0,500}?!!\}|\{\{!?--.*?--\}\}|\{{2,3}[^{}]*\}{2,3}|\[\[[^\[\]\n]*\]\](?!\()"
     r"|\[%.{0,500}?%\]|%%=.{0,500}?=%%|</?[#@][A-Za-z][^<>]*>|\{[^{}]*(?:\$[A-Za-z_]|=)[^{}]*\}|@\([^()]*\)"
@@ -24,7 +25,7 @@ TEMPLATE = re.compile(
 NAMED = re.compile(
     r"\[(?:[a-z]+(?:_[a-z]+)+|[A-Z]+(?:_[A-Z]+)+)\]|(?<!\w)__\w+?__(?!\w)|@@\w+@@|(?<![\w@.])@[A-Za-z][\w.-]*\w(?:\([^()]*\))?"
     r"|(?<!\S)[:!][A-Za-z]\w+\b(?!:)|\$t\((?:[^()]|\([^()]*\))*\)|\$[A-Za-z_]\w*\$?|@(?:\.\w+)?:[\w.]+|\\\([\w.]+\)"
-    r"|\\[nrt]|(?<![\w&])#(?:[\da-fA-F]{6}|[\da-fA-F]{8})\b"
+    r"|(?<![\w&])#(?:[\da-fA-F]{6}|[\da-fA-F]{8})\b"
 )
 # Of printf, Python, Objective-C, Qt; not after a digit: 100%ig.
 PRINTF = re.compile(
@@ -33,8 +34,8 @@ PRINTF = re.compile(
 _FIELD = r"(?:Y{2,4}|y{2,4}|M{2,4}|D{2}|d{2}|H{2}|h{2}|m{2}|s{2})"
 DATE = re.compile(rf"(?<!\w){_FIELD}(?:[-/.: T]+{_FIELD})+(?!\w)")  # YYYY-MM-DD
 ENTITY = re.compile(r"&(?:#\d+|#x[\da-fA-F]+|[A-Za-z]\w{1,30});")
-# Code, and roles and substitutions of reStructuredText: `make`, ``make``, :ref:`label <target>`, |name|
-LITERAL = re.compile(r"``.+?``|:[a-z][\w:-]*:`[^`]+`|(?<![\w>`:])`[^`<\n]+`(?!_)|(?<![\w|])\|[\w-]+\|(?![\w|])")
+# Escapes, code, and roles and substitutions of reStructuredText: \n, `make`, ``make``, :ref:`label <target>`, |name|
+LITERAL = re.compile(r"\\[nrt]|``.+?``|:[a-z][\w:-]*:`[^`]+`|(?<![\w>`:])`[^`<\n]+`(?!_)|(?<![\w|])\|[\w-]+\|(?![\w|])")
 NUMBERED = re.compile(r"<(/?)\d+(/?)>")  # element of react-i18next
 # Of WordPress and forums: [gallery id="5"], [b]text[/b]
 SHORTCODE = re.compile(r"""\[[a-z][\w-]*(?:=[^\[\]\s]+|(?:\s+[\w-]+=(?:"[^"]*"|'[^']*'|[^\s\[\]"']+))+)\s*/?\]""")
