@@ -51,10 +51,3 @@ def test_accuracy_and_bleu_equal_the_reference(data_bin):
     assert 0 < logged["top2_accuracy"] < logged["top10_accuracy"]
     expected = sacrebleu.corpus_bleu(best, [references], tokenize="none", force=True).score
     assert logged["forced_bleu"] == pytest.approx(expected, abs=0.01) and expected > 0
-
-
-def test_training_logs_accuracy_only(data_bin):
-    model, criterion, sample, _ = built(data_bin)
-    _, _, log = criterion(model.train(), sample)
-    assert {"top2_accuracy", "top10_accuracy"} <= averages([log]).keys()
-    assert "forced_bleu" not in averages([log])

@@ -56,14 +56,6 @@ def test_sentence_level_embeddings_initialise_context_aware_ones(data_bin):
     assert torch.equal(model.decoder.embed_tokens.weight, sentence.decoder.embed_tokens.weight)
 
 
-def test_checkpoint_keeps_its_learned_positions(data_bin):
-    _, _, sentence = toy.build(data_bin, "--sentence-positions", "learned")
-    _, _, document = toy.build(data_bin, *CONDITIONAL, *POSITIONS)
-    document.load_state_dict(stir(sentence).state_dict(), strict=True)
-    table = "encoder.embed_positions.sentence.weight"
-    assert torch.equal(document.state_dict()[table], sentence.state_dict()[table])
-
-
 def test_scoring_of_other_targets(data_bin):
     _, task, model = toy.build(data_bin, *CONDITIONAL, *DECODER)
     stir(model)

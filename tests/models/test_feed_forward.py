@@ -3,7 +3,6 @@
 import pytest
 import torch
 
-from docnmt_fairseq.errors import InputError
 from tests.support import toy
 from tests.support.decoding import logits, stir
 
@@ -51,14 +50,6 @@ def test_ca_nn_equals_its_equation(data_bin):
     torch.testing.assert_close(logits(model, sample), logits(standard, sample), atol=1e-5, rtol=1e-5)
 
 
-def test_number_of_parameters(data_bin):
-    def parameters(*options):
-        return sum(parameter.numel() for parameter in toy.build(data_bin, *options)[2].parameters())
-
-    narrower = ["--encoder-ffn-embed-dim", "11", "--decoder-ffn-embed-dim", "11"]
-    assert parameters(*VARIANTS["ca-nn"], *narrower) == parameters()
-
-
 def test_frozen_model_trains_chi_and_default(data_bin):
     _, _, model = toy.build(data_bin, *VARIANTS["ca-nn"], "--freeze-sentence-model", "--em-steps", "2")
     trained = {name.split(".", 4)[-1] for name, parameter in model.named_parameters() if parameter.requires_grad}
@@ -79,17 +70,6 @@ def test_resumed_alternating_training(data_bin, tmp_path):
             assert torch.equal(at_three[key], fresh[key]) and not torch.equal(whole[key], at_three[key]), key
         if ".fc1.score" in key:  # the other way round; Adam's momentum does not move it on
             assert not torch.equal(at_three[key], fresh[key]) and torch.equal(whole[key], at_three[key]), key
-
-
-@pytest.mark.slow
-def test_alternating_training_in_half_precision(data_bin, tmp_path):
-    options = [*VARIANTS["ca-nn"], "--em-steps", "3", "--save-interval-updates", "3"]
-    efficient = [*options, "--memory-efficient-bf16", "--weight-decay", "0.1"]
-    states = [toy.state(toy.train(data_bin, tmp_path, *efficient, "--max-update", most)) for most in ("3", "6")]
-    moved = {key for key in states[0] if not torch.equal(*(state[key] for state in states))}
-    assert {key.split(".", 5)[-1] for key in moved if ".feed_forward." in key and ".v." not in key} == {"default"}
-    with pytest.raises(InputError):
-        toy.train(data_bin, tmp_path / "copy", *options, "--max-update", "1", "--bf16")
 
 
 @pytest.mark.slow

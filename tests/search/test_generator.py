@@ -5,6 +5,7 @@ import torch
 from fairseq.dataclass.configs import GenerationConfig
 from fairseq.sequence_generator import SequenceGenerator
 
+from docnmt_fairseq.search import engine
 from docnmt_fairseq.search.generator import EngineGenerator
 from tests.search.test_engine import lively, samples_of
 from tests.support import toy
@@ -130,18 +131,22 @@ def test_changed_parameters_are_used(data_bin):
 
 
 def test_number_of_decoder_steps(data_bin, monkeypatch):
-    """A batch of documents takes at most 1.2 × the steps of batches of as many sentences sorted by length."""
-    from docnmt_fairseq.search import engine
-
+    """A batch of documents takes at most 1.2 × the steps of fairseq's batches of sentences, sorted by length."""
+    together = 3
+    monkeypatch.setattr(engine, "ON_CPU", together)
     task, models = build(data_bin, ["sentence"])
-    expected = search(task, models, fairseq=True, beam=1)
-    lengths = sorted(len(hypotheses[0]["tokens"]) for hypotheses in expected)
-    monkeypatch.setattr(engine, "ON_CPU", 3)
-    steps = sum(max(lengths[start : start + 3]) for start in range(0, len(lengths), 3))
-    count = []
-    models[0].decoder.layers[0].feed_forward.register_forward_hook(lambda *_: count.append(1))
-    assert_same(search(task, models, beam=1), expected)
-    assert 0 < len(count) <= 1.2 * steps
+    (sample,) = samples_of(task)
+    steps = []
+    models[0].decoder.layers[0].feed_forward.register_forward_hook(lambda *_: steps.append(1))
+    ours = search(task, models, beam=1)
+    count = len(steps)
+    net_input = sample["net_input"]
+    args = GenerationConfig(beam=1, max_len_b=10)
+    stock = task.build_generator(models, args, seq_gen_cls=SequenceGenerator)
+    for rows in net_input["src_lengths"].argsort(descending=True).split(together):
+        batch = {name: net_input[name][rows] for name in ("src_tokens", "src_lengths")}
+        assert_same([ours[row] for row in rows], stock.generate(models, {"net_input": batch}))
+    assert 0 < count <= 1.2 * (len(steps) - count)
 
 
 @pytest.fixture(scope="module", params=[[], ["--target-context-attention", "han"]], ids=["source", "target"])
@@ -186,3 +191,10 @@ def test_validation(data_bin, tmp_path, caplog, monkeypatch):
     toy.assert_bleu_is_of_translations(
         caplog.text, data_bin, trained, "--max-len-b", "10", "--beam", "2", "--search", "fairseq"
     )
+
+
+def test_validation_in_half_precision(data_bin, tmp_path, caplog):
+    caplog.set_level("INFO")
+    options = ["--context-attention", "conditional", "--target-context-attention", "han", "--max-update", "2"]
+    toy.train(data_bin, tmp_path, *options, "--bf16", "--eval-bleu", "--valid-subset", "train")
+    assert "| bleu " in caplog.text

@@ -98,14 +98,6 @@ def test_tasks_without_documents_are_refused(data_bin, arch):
         toy.build(data_bin, task="translation", arch=arch, tiny=[])
 
 
-def test_translation_without_documents_warns(data_bin, checkpoint, caplog):
-    toy.generate(data_bin, checkpoint, task="translation")
-    assert "--task translation: every line" in caplog.text
-    caplog.clear()
-    toy.generate(data_bin, checkpoint)
-    assert "every line" not in caplog.text
-
-
 def test_finetuning_of_a_fairseq_checkpoint(data_bin, tmp_path):
     sentence = toy.train(
         data_bin, tmp_path / "sentence", "--max-update", "3", task="translation", arch="transformer"
@@ -158,20 +150,3 @@ def test_the_view_is_restored(data_bin, tmp_path, caplog):
     assert plain == toy.generate(data_bin, trained, *view).hypotheses
     toy.generate(data_bin, trained, "--max-document-sentences", "0")
     assert "--max-document-sentences 0: the model was trained with 2" in caplog.text
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ("", "choose one with --context-attention"),
-        ("--context none --context-attention conditional", "--context none hides"),
-        ("--context-attention conditional", None),
-        ("--target-context-attention han", None),
-        ("--extra-sources previous:1 --attention-combination flat", None),
-    ],
-)
-def test_a_model_without_context_is_reported(data_bin, caplog, options, message):
-    caplog.set_level("INFO")
-    toy.build(data_bin, *options.split())
-    found = [line for line in caplog.messages if line.startswith("no context")]
-    assert len(found) == (message is not None) and all(message in line for line in found)

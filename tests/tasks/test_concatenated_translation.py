@@ -1,6 +1,5 @@
 """Task concatenated_translation through fairseq's commands."""
 
-import logging
 import math
 import random
 import re
@@ -104,25 +103,6 @@ def test_the_text_after_the_last_break_is_the_translation(data_bin, both, search
         assert [float(score) for score in scores[number].split()] == pytest.approx(
             [score / math.log(2) for score in kept], abs=1e-3
         )
-
-
-def test_unexpected_breaks_are_counted(data_bin, tmp_path, caplog):
-    options = ["--concatenate-target", "2", "--max-update", "1", "--lr", "1e-9"]
-    untrained = train(data_bin, tmp_path, *options)
-    logging.disable(logging.NOTSET)
-    caplog.set_level("WARNING")
-    scored = raw_hypotheses(data_bin, untrained, "--min-len", "2")
-    raw = {number: tokens for number, (tokens, _) in scored.items()}
-    result = generate(data_bin, untrained, "--min-len", "2", "--batch-size", "1")
-    assert sorted(result.hypotheses) == IDS
-    read = windows(text_of("test")[0], 2, "<brk>")
-    wrong = sum(tokens.count("<brk>") != read[number].count("<brk>") for number, tokens in raw.items())
-    assert wrong > 1
-    counted = [int(count) for count in re.findall(r"(\d+) of \d+ translations", caplog.text)]
-    assert counted == [2**power for power in range(wrong.bit_length())]
-    for number, tokens in raw.items():
-        if "<brk>" not in tokens:
-            assert result.hypotheses[number][0] == " ".join(tokens)
 
 
 def test_other_documents_have_no_influence(data_bin, one, both, tmp_path):

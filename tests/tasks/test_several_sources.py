@@ -4,54 +4,24 @@ import shutil
 
 import numpy as np
 import pytest
-import torch
 
 from docnmt_fairseq.checkpoints import load_ensemble
 from docnmt_fairseq.corpus.pipeline import TextCodec
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.evaluation.text_batches import batches_of
-from docnmt_fairseq.models.encoder_outputs import EncoderOutputs
 from docnmt_fairseq.report.inspection import dataset_of_lines
 from docnmt_fairseq.translate.translator import DocumentTranslator
 from tests.support import toy
 from tests.support.documents import write_lines
-from tests.support.extra_sources import is_sentence, source_lines, with_extra_sources
+from tests.support.extra_sources import with_extra_sources
 
 ALL = ["--extra-sources", "previous:2,text:mt,features:image"]
 OF_DOCUMENT = ["--extra-sources", "previous,next:2,random"]
 SEARCH = ["--beam", "2", "--max-len-b", "10"]
-IDS = [number for number, line in enumerate(source_lines("test")) if is_sentence(line)]
-MODELS = {
-    "flat, shared": [*ALL, "--attention-combination", "flat", "--extra-encoder", "shared"],
-    "serial, pieces": [
-        *ALL, "--attention-combination", "serial", "--max-document-sentences", "2", "--context-overlap", "1",
-        "--encoder-normalize-before", "--decoder-normalize-before",
-    ],
-    "in rounds": [*ALL, "--target-context-attention", "han", "--context-init", "xavier"],
-    "recurrent, hierarchical, pieces": [
-        *ALL, "--attention-combination", "hierarchical", "--decoder-cell", "conditional-gru", "--extra-encoder",
-        "shared", "--max-document-sentences", "2", "--context-overlap", "1",
-    ],
-}  # fmt: skip
-SLOW = ("serial, pieces",)
-RECURRENT = ["--encoder-embed-dim", "8", "--encoder-hidden-size", "8", "--attention-dim", "8", "--dropout", "0"]
 
 
 @pytest.fixture(scope="module")
 def extra_bin(data_bin, tmp_path_factory):
     return with_extra_sources(data_bin, tmp_path_factory.mktemp("extra") / "bin")
-
-
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=pytest.mark.slow) if name in SLOW else name for name in MODELS]
-)
-def test_translations_do_not_depend_on_the_batch(extra_bin, tmp_path, name):
-    options = ["--max-update", "4", "--context-dropout", "0.3", "--seed", "3"]
-    kind = {"arch": "document_rnn", "tiny": RECURRENT} if name.startswith("recurrent") else {}
-    checkpoint = toy.train(extra_bin, tmp_path, *MODELS[name], *options, **kind)
-    together = toy.generate(extra_bin, checkpoint, *SEARCH).hypotheses
-    assert sorted(together) == IDS
-    assert toy.generate(extra_bin, checkpoint, *SEARCH, "--batch-size", "1").hypotheses == together
 
 
 @pytest.fixture(scope="module")
@@ -101,13 +71,3 @@ def test_text_alone_is_refused_if_sources_are_missing(extra_bin, all_sources, of
     assert len(translators[0].translate([["a b", "c"]])[0]) == 2
     with needed:
         translators[1].translate([["a b"]])
-
-
-def test_text_in_memory(extra_bin, of_document):
-    lines = [torch.tensor([4, 5, 2]), torch.tensor([5, 2]), torch.tensor([2])]
-    loaded = load_ensemble(of_document, data=extra_bin)
-    (batch,) = batches_of(loaded, lines, [0, 1], 100)
-    with torch.no_grad():
-        sources = EncoderOutputs.of(loaded.models[0].encoder(**batch.sample["net_input"]))
-    _, padding = sources.by_source[1].padded(sources.layout)
-    assert padding.tolist() == [[True] * 3, [False] * 3]
