@@ -15,6 +15,8 @@ from docnmt_fairseq.search.beams import FREE
 from docnmt_fairseq.search.engine import SearchEngine
 from docnmt_fairseq.search.options import SearchOptions
 
+UNSUPPORTED = ("match_source_len", "no_repeat_ngram_size", "lm_model", "tokens_to_suppress", "eos", "max_len")
+
 
 class EngineGenerator(SequenceGenerator):
     """fairseq's generator, with the search engine for beam search; hypotheses and their order are the same.
@@ -33,12 +35,10 @@ class EngineGenerator(SequenceGenerator):
 
     def __init__(self, models: List[BaseFairseqModel], dictionary: Dictionary, **options: Any):
         super().__init__(models, dictionary, **options)
-        blocked = (self.lm_model, self.repeat_ngram_blocker, self.token_indices_to_suppress)
         self.uses_engine = (
             type(self.search) is BeamSearch
-            and not self.match_source_len
+            and not any(options.get(name) for name in UNSUPPORTED)
             and self.max_len_b > 0
-            and all(part is None for part in blocked)
             and self.model.has_incremental_states()
         )
         self.engine: Optional[SearchEngine] = None
