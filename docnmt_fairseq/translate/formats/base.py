@@ -30,6 +30,8 @@ from docnmt_fairseq.registry import Registry
 from docnmt_fairseq.translate.formats.segments import Segment, Segmentation, Split
 
 SPLITS = ("lines", "paragraphs")  # values of --split
+LINE = re.compile(r"[^\n]*\n|[^\n]+")  # with its end
+ANY_LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")  # with its end of any kind
 MAX_BYTES = 64 * 2**20  # of a file that is read as a whole
 
 

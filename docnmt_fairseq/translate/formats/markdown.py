@@ -10,7 +10,7 @@ from dataclasses import InitVar, dataclass, field
 from itertools import chain, pairwise
 from typing import Any, Callable, Iterator, List, Sequence, Tuple
 
-from docnmt_fairseq.translate.formats.base import Parsed, Pieces, WholeFile, decode, register
+from docnmt_fairseq.translate.formats.base import ANY_LINE, Parsed, Pieces, WholeFile, decode, register
 from docnmt_fairseq.translate.formats.inline import Marked
 from docnmt_fairseq.translate.formats.markdown_dialects import (
     addresses_of,
@@ -31,7 +31,6 @@ from docnmt_fairseq.translate.formats.markdown_inline import (
 FRONT_MATTER = re.compile(
     r"\A(?:---[ \t]*\r?\n(?:.*?\n)??(?:---|\.\.\.)|\+\+\+[ \t]*\r?\n(?:.*?\n)??\+\+\+)[ \t]*(?:\r?\n|\Z)", re.DOTALL
 )
-LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 HARD_BREAK = re.compile(r"(?:(?<! ) {2,}|\\)$")  # searched once per run of spaces
 MARKS = re.compile(r"[\\`*_\[\]<~&|]")  # which take more parsing time than text
 LINES_PER_SENTENCE, MARKS_PER_SENTENCE = 4, 20
@@ -75,7 +74,7 @@ class Markdown(WholeFile):
         text = decode(content, name)
         front = FRONT_MATTER.match(text)
         head = front[0] if front else ""
-        lines = LINE.findall(text[len(head) :])
+        lines = ANY_LINE.findall(text[len(head) :])
         self.reading.limits.check(len(lines), "lines", name, LINES_PER_SENTENCE)
         self.reading.limits.check(len(MARKS.findall(text)), "marks of markup", name, MARKS_PER_SENTENCE)
         reader = self.needs("markdown_it").MarkdownIt("commonmark").enable(["table", "strikethrough"])

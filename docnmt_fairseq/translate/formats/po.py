@@ -5,13 +5,12 @@ from dataclasses import dataclass
 from typing import Any, Dict, Iterator, List, Sequence, Tuple
 
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.translate.formats.base import Parsed, Pieces, WholeFile, decode, register
+from docnmt_fairseq.translate.formats.base import LINE, Parsed, Pieces, WholeFile, decode, register
 from docnmt_fairseq.translate.formats.messages import DIVISION, Message
 
 # The header is the message of the empty string.
 HEADER = re.compile(r'^msgid[ \t]+""[ \t]*\r?\n(msgstr[ \t]+"[^\n]*(?:\n"[^\n]*)*)', re.MULTILINE)
 CHARSET = re.compile(r"charset=([\w.-]+)")
-LINE = re.compile(r"[^\n]*\n|[^\n]+")
 MESSAGE = re.compile(r'\s*msgid\s*"')
 EMPTY = re.compile(r'\s*msgid\s*""\s*$')
 BEFORE = re.compile(r"\s*(?:#(?!~)|msgctxt\b)")

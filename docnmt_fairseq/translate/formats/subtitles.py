@@ -12,11 +12,10 @@ from itertools import pairwise
 from typing import ClassVar, Dict, Iterator, List, Sequence, Tuple
 
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.translate.formats.base import Parsed, Pieces, WholeFile, decode, register
+from docnmt_fairseq.translate.formats.base import ANY_LINE, Parsed, Pieces, WholeFile, decode, register
 from docnmt_fairseq.translate.formats.inline import Mark, Marked, marks_in
 from docnmt_fairseq.translate.formats.markup_projection import Gap
 
-LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 LINE_END = re.compile(r"(?:\r\n|\r|\n)(?:[^\S\r\n]*(?:\r\n|\r|\n))*")  # with the blank lines after it
 ARROW = "-->"
 CLOCK = r"-?(?:\d+:)?\d+:\d+(?:[.,]\d+)?"
@@ -154,7 +153,7 @@ class TimedLines(Subtitles):
     """Base class of formats with times in lines ``START --> END``; a cue ends where the next one starts."""
 
     def cues(self, text: str, name: str) -> Iterator[Cue]:
-        lines = LINE.findall(text)
+        lines = ANY_LINE.findall(text)
         self.check(lines, name)
         heads = [number for number, line in enumerate(lines) if ARROW in line]
         starts = [0]
@@ -264,7 +263,7 @@ class SubStationAlpha(Subtitles):
         section, names = "", [""]
         before = None
         place = 0
-        for number, line in enumerate(LINE.findall(text), start=1):
+        for number, line in enumerate(ANY_LINE.findall(text), start=1):
             head, _, values = line.partition(":")
             if found := SECTION.match(line):
                 section = found[1].lower()

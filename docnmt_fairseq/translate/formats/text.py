@@ -1,18 +1,16 @@
 """Plain text: a sentence per line, streamed by document; or running text, split into sentences."""
 
 import logging
-import re
 from functools import partial
 from typing import BinaryIO, Iterator, List, Sequence, Tuple
 
 from docnmt_fairseq.corpus.files import lines_of
 from docnmt_fairseq.corpus.text import normalise
-from docnmt_fairseq.translate.formats.base import Document, Format, Parsed, Pieces, WholeFile, decode, register
+from docnmt_fairseq.translate.formats.base import LINE, Document, Format, Parsed, Pieces, WholeFile, decode, register
 from docnmt_fairseq.translate.formats.markup_projection import Gap
 from docnmt_fairseq.translate.formats.segments import Segment
 
 LONG = 100  # lines after which a document is divided if sentences are translated without context
-LINE = re.compile(r"[^\n]*\n|[^\n]+")
 LINES_PER_SENTENCE = 4
 
 logger = logging.getLogger(__name__)
