@@ -79,8 +79,10 @@ class ScoreReport:
             scores.append([name, *(f"{column.scores[name]:.{column.metric.decimals}f}" for column in self.columns)])
         parts: List[Part] = [self._size(), Table(scores)]
         for column in (column for column in self.columns if column.metric.parts):
-            by_part = [[name, *(f"{score:.2f}" for score in of.values())] for name, of in column.parts.items()]
-            parts.append(Table([["system", *column.metric.parts], *by_part], f"{column.heading} by category"))
+            rows = [["system", *column.metric.parts]]
+            for name, of in column.parts.items():
+                rows.append([name, *(f"{of[part]:.2f}" if part in of else "–" for part in column.metric.parts)])
+            parts.append(Table(rows, f"{column.heading} by category"))
         for test, comparison in self.columns[0].comparisons.items():
             rows = [["metric", "system", "score", "difference", "p"]]
             for column in self.columns:

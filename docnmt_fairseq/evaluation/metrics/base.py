@@ -87,7 +87,7 @@ class Metric:
         return 100 * sums[0] / sums[1] if sums[1] else 0.0
 
     def part_scores(self, sums: Sequence[float]) -> Dict[str, float]:
-        """Scores of the same statistics by category, such as the recall of each pronoun; one for each of ``parts``."""
+        """Scores of the same statistics by category, such as the recall of each pronoun; without empty categories."""
         return {}
 
     def corpus_score(self, statistics: Statistics) -> float:

@@ -119,8 +119,9 @@ class AccuracyByPronoun(Metric):
         return counts
 
     def part_scores(self, sums: Sequence[float]) -> Dict[str, float]:
-        """Accuracy of each class in percent."""
-        return {name: self.score(sums[2 + 2 * place :]) for place, name in enumerate(self.parts)}
+        """Accuracy of each listed class in percent."""
+        pairs = dict(zip(self.parts, zip(sums[2::2], sums[3::2])))
+        return {name: self.score(pair) for name, pair in pairs.items() if pair[1]}
 
 
 FORMS = {
