@@ -5,8 +5,6 @@ import json
 import pytest
 
 from docnmt_fairseq.cli import main
-from docnmt_fairseq.report import build
-from docnmt_fairseq.report.page import Page
 from tests.support.documents import write_lines
 from tests.support.toy import train
 
@@ -58,13 +56,3 @@ def test_bad_input(checkpoint, data_bin, tmp_path, capsys, options, message):
     error = capsys.readouterr().err
     assert message in error and error.strip().count("\n") == 0
     assert not (tmp_path / "r.html").exists()
-
-
-def test_document_in_chunks(checkpoint, data_bin, tmp_path, monkeypatch):
-    pages = []
-    monkeypatch.setattr(build, "Page", lambda *parts: pages.append(parts) or Page(*parts))
-    for name, options in (("whole", []), ("chunks", ["--max-document-sentences", "2", "--context-overlap", "1"])):
-        assert run(checkpoint, data_bin, tmp_path / name, *options) == 0
-    (whole, chunks) = (inspection for _, _, inspection, *_ in pages)
-    assert [len(one.chunks) for one in (whole, chunks)] == [1, 2] and len(whole.sentences) == len(chunks.sentences) == 4
-    assert (tmp_path / "whole").read_text() != (tmp_path / "chunks").read_text()
