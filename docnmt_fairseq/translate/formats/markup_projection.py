@@ -93,7 +93,7 @@ class Atoms:
 
     @classmethod
     def of(cls, text: str, inside: Container[int] = ()) -> "Atoms":
-        """Returns the atoms of a text; ``inside`` are places where a word may be cut."""
+        """Returns the atoms of a text; ``inside`` are places where a word or the punctuation after it may be cut."""
         spans: List[Span] = []
         whole, words = [], []
         for found in WORD.finditer(text):
@@ -104,8 +104,8 @@ class Atoms:
             while last > first and _is_punctuation(text[last - 1]):
                 last -= 1
             words.append(len(spans) + int(start < first < end))
-            parts = [first, *(place for place in range(first + 1, last) if place in inside), last]
-            spans += [(a, b) for a, b in ((start, first), *pairwise(parts), (last, end)) if a < b]
+            parts = [start, first, last, end, *(place for place in range(first + 1, end) if place in inside)]
+            spans += [(a, b) for a, b in pairwise(sorted(parts)) if a < b]
         visible = list(accumulate((end - start for start, end in spans), initial=0))
         return cls(spans, [*whole, len(spans)], [*words, len(spans)], visible)
 
@@ -147,11 +147,13 @@ def project(translation: str, pieces: Sequence[str], gaps: Sequence[Gap]) -> Lis
     cores = [number for number, text in enumerate(texts) if text]
     between = [gaps[left:right] for left, right in pairwise(cores)]
     inside = _word_cuts(translation, pieces, cores, between)
-    atoms = Atoms.of(translation, set(inside.values()))
+    glued = _glued_cores(pieces, cores, between)
+    own = [texts[core] for core in cores]
+    same = {} if inside else _same_words(translation, own, between, glued)
+    atoms = Atoms.of(translation, {*inside.values(), *same.values()})
     if not atoms.spans:
         return [(piece[:start] + piece[end:]).strip() for piece, (start, end) in zip(pieces, spans)]
-    glued = _glued_cores(pieces, cores, between)
-    cuts = _cuts(translation, atoms, [texts[core] for core in cores], between, inside, glued)
+    cuts = _cuts(translation, atoms, own, between, inside, glued, same)
     projected = ["" for _ in pieces]
     for core, (first, end) in zip(cores, pairwise([0, *cuts, len(atoms.spans)])):
         projected[core] = translation[atoms.spans[first][0] : atoms.spans[end - 1][1]] if first < end else ""
@@ -223,6 +225,7 @@ def _cuts(
     gaps: Sequence[Sequence[Gap]],
     inside: Mapping[int, int],
     glued: Container[int],
+    same: Mapping[int, int],
 ) -> List[int]:
     """Returns the number of atoms before each cut, a cut between every two cores.
 
@@ -230,6 +233,7 @@ def _cuts(
         translation, atoms, cores, gaps: translation and its atoms, texts of the source and what is between them.
         inside: see :func:`_word_cuts`.
         glued: see :func:`_glued_cores`.
+        same: see :func:`_same_words`.
     """
     lost = [inside.get(number) == -1 for number in range(len(cores))]
     sizes = (0 if one else sum(map(len, core.split())) for core, one in zip(cores, lost))
@@ -241,7 +245,9 @@ def _cuts(
         for line_end, core in zip(line_ends, cores[1:])
     ]
     unchanged = {} if any(line_ends) else _unchanged_cores(translation, atoms.spans, cores, inside)
-    same = {} if inside else _same_words(translation, atoms, cores, line_ends, glued)
+    numbers = {end: number for number, (_, end) in enumerate(atoms.spans, start=1)}
+    numbers.update((start, number) for number, (start, _) in enumerate(atoms.spans))
+    same = {core: numbers[place] for core, place in same.items()}
     if all(same.get(number, cut) == cut for number, cut in unchanged.items()):
         unchanged = {**same, **unchanged}
         if same:
@@ -270,29 +276,41 @@ def _cuts(
 
 
 def _same_words(
-    translation: str, atoms: Atoms, cores: Sequence[str], line_ends: Sequence[bool], glued: Container[int]
+    translation: str, cores: Sequence[str], gaps: Sequence[Sequence[Gap]], glued: Container[int]
 ) -> Dict[int, int]:
-    """Returns the cuts before cores with words if the translation has as many words as the source: core -> atoms."""
+    """Returns the places of cuts between words if the translation has as many words as the source: core -> place.
+
+    Punctuation after a word is divided as in the source.
+    """
     counts = [
         sum(any(map(str.isalnum, word)) for word in core.split()) - (number in glued)
         for number, core in enumerate(cores)
     ]
-    words = [n for n, found in enumerate(WORD.finditer(translation)) if any(map(str.isalnum, found[0]))]
+    words = [found for found in WORD.finditer(translation) if any(map(str.isalnum, found[0]))]
     if sum(counts) != len(words) or len(words) != sum(any(map(str.isalnum, word)) for word in translation.split()):
         return {}
-    cuts: Dict[int, int] = {}
+    places: Dict[int, int] = {}
     for number, (core, before) in enumerate(zip(cores, accumulate(counts, initial=0))):
-        if number and before and counts[number] and number not in glued:
-            word = words[before]
-            if line_ends[number - 1]:
-                cuts[number] = atoms.whole[word]
-            elif core[0].isalnum():
-                cuts[number] = atoms.words[word]
-            elif any(map(str.isalnum, core.split()[0])):
-                cuts[number] = atoms.whole[word]
-            elif cores[number - 1][-1].isalnum():  # punctuation after the previous word
-                cuts[number] = atoms.words[words[before - 1]] + 1
-    return cuts
+        if number == 0 or before == 0 or number in glued:
+            continue
+        line_end = any(gap in (Gap.LINE, Gap.PART) for gap in gaps[number - 1])
+        if any(map(str.isalnum, core.split()[0])) or line_end:
+            if counts[number]:
+                found = words[before]
+                lead = 0 if line_end or not core[0].isalnum() else _punctuation(found[0])
+                places[number] = found.start() + lead
+        else:  # punctuation after the previous word
+            found, last = words[before - 1], cores[number - 1]
+            after = _punctuation(found[0][::-1])
+            own = _punctuation(last[::-1]) if any(map(str.isalnum, last)) else len(last)
+            if own < after or (own == after and counts[number]):
+                places[number] = found.end() - after + own
+    return places
+
+
+def _punctuation(text: str) -> int:
+    """Returns the number of punctuation marks that a text starts with."""
+    return next((number for number, one in enumerate(text) if not _is_punctuation(one)), len(text))
 
 
 def _unchanged_cores(

@@ -264,6 +264,29 @@ def test_han_text_as_words_with_spaces():
     assert found.decode() == f"<p>The <b>big</b> house. Dog <code>ls</code> sees {{{{x}}}}. {ruby}</p>"
 
 
+@pytest.mark.parametrize(
+    "page",
+    [
+        "“<em>no!</em>” — she (<b>5%</b>)",
+        "use <b>save as…</b>, or <i>go</i>!",
+        "you get a <b>discount</b>{% if x %}",
+        "<i>one</i>, <i>two</i>, and <u>three</u>.",
+        "user <bdi>x</bdi>: 3 posts",
+        "at 10<sup>-3</sup> or so",
+        "press <kbd>a</kbd>+<kbd>b</kbd> now",
+    ],
+)
+def test_as_many_words_keep_their_elements(page):
+    swapped = str.maketrans("abcdefghijklmnopqrstuvwxyz", "nopqrstuvwxyzabcdefghijklm")
+    found, _ = through("html", f"<p>{page}</p>", lambda line: line.translate(swapped))
+    wanted = re.sub(
+        r"<kbd>.*?</kbd>|<[^>]*>|{%.*?%}|[^<{]+",
+        lambda part: part[0] if part[0][0] in "<{" else part[0].translate(swapped),
+        page,
+    )
+    assert found.decode() == f"<p>{wanted}</p>"
+
+
 def test_objects_do_not_touch_when_words_between_them_are_lost():
     found, _ = through("html", "<p>See <code>a</code> or <code>b</code> now</p>", lambda line: "See")
     assert found.decode() == "<p>See <code>a</code> <code>b</code></p>"
