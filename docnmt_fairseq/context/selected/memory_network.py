@@ -1,7 +1,6 @@
 """Context mechanism ``memory``: contextual associated memory network ([M] sec. 4)."""
 
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import pairwise
 from typing import Any, Iterator, List, Optional, Tuple
 
@@ -28,7 +27,8 @@ from docnmt_fairseq.recurrent.cells import StepOrder
 COMBINATIONS = Choices(("concatenate", "parallel"))
 MEMORY_SCOPES = Choices(("own", "document", "batch"))
 QUERIES = Choices(("sub-layer", "attention"))
-CONTEXT_ENCODERS = Choices(("gru", "lstm", "ca-cnn"))
+RNNS = {"gru": nn.GRU, "lstm": nn.LSTM}
+CONTEXT_ENCODERS = Choices((*RNNS, "ca-cnn"))
 
 
 @dataclass(frozen=True)
@@ -256,8 +256,8 @@ class MemoryNetwork(SelectedContext):
         self.asks_attention = options.memory_query == "attention"
         self.rnn: Optional[nn.Module] = None
         if not options.memory_without_rnn:
-            kinds = {"gru": nn.GRU, "lstm": nn.LSTM, "ca-cnn": partial(ContextAwareConvolution, kernel=(3,))}
-            self.rnn = kinds[options.memory_rnn](d, d)
+            convolves = options.memory_rnn == "ca-cnn"
+            self.rnn = ContextAwareConvolution(d, d, (3,)) if convolves else RNNS[options.memory_rnn](d, d)
         reads = isinstance(self.rnn, nn.RNNBase)
         self.key = MemoryKey(self.context_sentences, joined, options.memory_scope, attends, reads)
         self.context_attention = MultiHeadAttention(d, layer.heads, layer.dropout) if attends else None
