@@ -148,12 +148,12 @@ def project(translation: str, pieces: Sequence[str], gaps: Sequence[Gap]) -> Lis
     between = [gaps[left:right] for left, right in pairwise(cores)]
     inside = _word_cuts(translation, pieces, cores, between)
     glued = _glued_cores(pieces, cores, between)
-    own = [texts[core] for core in cores]
-    same = {} if inside else _same_words(translation, own, between, glued)
+    words = [texts[core] for core in cores]
+    same = {} if inside else _same_words(translation, words, between, glued)
     atoms = Atoms.of(translation, {*inside.values(), *same.values()})
     if not atoms.spans:
         return [(piece[:start] + piece[end:]).strip() for piece, (start, end) in zip(pieces, spans)]
-    cuts = _cuts(translation, atoms, own, between, inside, glued, same)
+    cuts = _cuts(translation, atoms, words, between, inside, glued, same)
     projected = ["" for _ in pieces]
     for core, (first, end) in zip(cores, pairwise([0, *cuts, len(atoms.spans)])):
         projected[core] = translation[atoms.spans[first][0] : atoms.spans[end - 1][1]] if first < end else ""
@@ -167,8 +167,8 @@ def project(translation: str, pieces: Sequence[str], gaps: Sequence[Gap]) -> Lis
         projected[left] += kept[0]
         projected[left + 1 : right] = kept[1:-1]
         projected[right] = kept[-1] + projected[right]
-    for core, left, right in zip(cores[1:], between, between[1:]):
-        if not projected[core] and Gap.OBJECT in left and Gap.OBJECT in right and " " in pieces[core]:
+    for core, before_it, after_it in zip(cores[1:], between, between[1:]):
+        if not projected[core] and Gap.OBJECT in before_it and Gap.OBJECT in after_it and " " in pieces[core]:
             projected[core] = " "  # objects whose words in between are lost do not touch
     return projected
 

@@ -244,7 +244,7 @@ class WebVTT(TimedLines):
 # --- SubStation Alpha ---
 
 SECTION = re.compile(r"\[([^\]]*)\]\s*$")
-CLOCK = re.compile(r"\s*\d+:\d+:\d+(?:[.,]\d+)?\s*$", re.ASCII)
+TIME = re.compile(r"\s*\d+:\d+:\d+(?:[.,]\d+)?\s*$", re.ASCII)
 NEEDED = ("start", "end", "text")
 
 
@@ -286,7 +286,7 @@ class SubStationAlpha(Subtitles):
     def _fields(self, values: str, names: List[str], name: str, number: int) -> Dict[str, str]:
         """Returns the fields of a line of dialogue by name."""
         found = dict(zip(names, values.split(",", len(names) - 1)))
-        if len(found) < max(len(names), 2) or not all(CLOCK.match(found[key]) for key in ("start", "end")):
+        if len(found) < max(len(names), 2) or not all(TIME.match(found[key]) for key in ("start", "end")):
             raise InputError.at(
                 name, number, "not the fields that the line Format: of [Events] names; correct the line"
             )

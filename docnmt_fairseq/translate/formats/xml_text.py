@@ -91,7 +91,8 @@ class Slots:
                 slot.text = IMPOSSIBLE.sub("", text)
 
     def _message(self) -> Message:
-        text = "".join(f"{GAPS.get(gap, '')}{slot.text}" for gap, slot in zip([None, *self.gaps], self.slots))
+        gaps = ["", *(GAPS[gap] for gap in self.gaps)]
+        text = "".join(gap + slot.text for gap, slot in zip(gaps, self.slots))
         return Message(text, lambda text: [*_elements_in(text), *self._marks(text)])
 
 
