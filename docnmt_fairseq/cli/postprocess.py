@@ -24,8 +24,12 @@ def run(args: argparse.Namespace) -> None:
     """Writes the text, then prints the scores with their signatures."""
     from docnmt_fairseq.corpus.files import atomic_files
     from docnmt_fairseq.corpus.prepared import prepared_folder
-    from docnmt_fairseq.evaluation.postprocess import read_translation
-    from docnmt_fairseq.evaluation.scores import corpus_scores, human_targeted_error_rate, tokenized_bleu
+    from docnmt_fairseq.evaluation.postprocess import (
+        corpus_scores,
+        human_targeted_error_rate,
+        read_translation,
+        tokenized_bleu,
+    )
 
     translation = read_translation(prepared_folder(args.data), args.split, args.log)
     with atomic_files(args.output) as (stream,):

@@ -1,9 +1,16 @@
-"""Plain text from the output of ``fairseq-generate``, reversing the steps of ``docnmt prepare``."""
+"""Plain text from the output of ``fairseq-generate``, reversing the steps of ``docnmt prepare``, and its scores.
+
+The functions that score a text take lines of delimited text with boundaries on the same lines, ignore the boundaries,
+and raise :class:`InputError` for different numbers of lines.
+"""
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, List, Mapping, Optional
+from typing import Any, Dict, List, Mapping, Optional, Sequence
 
+import numpy as np
+
+from docnmt_fairseq.boundaries import is_boundary
 from docnmt_fairseq.corpus.delimited import map_sentences
 from docnmt_fairseq.corpus.edits import OPERATIONS, edited_line
 from docnmt_fairseq.corpus.files import read_lines
@@ -11,7 +18,12 @@ from docnmt_fairseq.corpus.pipeline import SidePipeline
 from docnmt_fairseq.corpus.prepared import manifest_options
 from docnmt_fairseq.corpus.subwords import JOINER, WITH_CODES, WORD_BEGINS, join_subwords
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.evaluation.texts import restore_document_order
+from docnmt_fairseq.evaluation.metrics import METRICS, Metric, MetricOptions
+from docnmt_fairseq.evaluation.metrics.sacrebleu_metrics import BleuOptions, ChrfOptions
+from docnmt_fairseq.evaluation.significance import sign_p_value
+from docnmt_fairseq.evaluation.texts import References, restore_document_order
+
+TOKENISED = BleuOptions(tokenize="none", smooth="none")  # equal to multi-bleu.perl
 
 
 @dataclass(frozen=True)
@@ -89,3 +101,70 @@ def _edited(operations: List[str], translation: Path, log: Path, joins: Optional
         raise InputError(f"{log}: edit operations are joined; generate without --remove-bpe")
     edited = [edited_line(*texts) for texts in zip(read_lines(translation), operations)]
     return map_sentences(edited, lambda sentences: [join_subwords(sentence, joins) for sentence in sentences])
+
+
+@dataclass(frozen=True)
+class TextScore:
+    """Score by one metric, the number of sentences, and sacreBLEU's signature."""
+
+    score: float
+    sentences: int
+    signature: str
+
+
+def corpus_scores(
+    hypotheses: Sequence[str], *references: Sequence[str], tokenizer: Optional[str] = None
+) -> Dict[str, Any]:
+    """BLEU and chrF of plain text, the number of sentences, and sacreBLEU's signatures.
+
+    Args:
+        hypotheses: lines of the translation.
+        references: lines of each reference.
+        tokenizer: sacreBLEU's tokeniser for BLEU; the default does not suit languages without spaces.
+    """
+    bleu = _score("bleu", BleuOptions(tokenize=tokenizer), hypotheses, references)
+    chrf = _score("chrf", ChrfOptions(), hypotheses, references)
+    return {
+        "bleu": bleu.score,
+        "chrf": chrf.score,
+        "sentences": bleu.sentences,
+        "bleu_signature": bleu.signature,
+        "chrf_signature": chrf.signature,
+    }
+
+
+def tokenized_bleu(hypotheses: Sequence[str], *references: Sequence[str]) -> TextScore:
+    """BLEU of tokenised text as by multi-bleu.perl, comparable for the same tokenisation of the references only."""
+    return _score("bleu", TOKENISED, hypotheses, references)
+
+
+def tokenized_sign_test(hypotheses: Sequence[str], baseline: Sequence[str], *references: Sequence[str]) -> float:
+    """P-value of the sign test of Collins et al. (2005) with BLEU of tokenised text."""
+    metric = _metric("bleu", TOKENISED, references)
+    rows = (np.array(_statistics(metric, text, references)) for text in (baseline, hypotheses))
+    return sign_p_value(metric, *rows)
+
+
+def human_targeted_error_rate(hypotheses: Sequence[str], reference: Sequence[str]) -> TextScore:
+    """HTER of tokenised text with case, as in WMT's automatic post-editing tasks; the reference is a post-edit."""
+    return _score("hter", MetricOptions(), hypotheses, [reference])
+
+
+def _score(
+    name: str, options: MetricOptions, hypotheses: Sequence[str], references: Sequence[Sequence[str]]
+) -> TextScore:
+    metric = _metric(name, options, references)
+    score = metric.corpus_score(_statistics(metric, hypotheses, references))
+    return TextScore(score, metric.test_set.sentences, metric.signature())
+
+
+def _metric(name: str, options: MetricOptions, references: Sequence[Sequence[str]]) -> Metric:
+    lines = [number for number, line in enumerate(references[0], start=1) if not is_boundary(line)]
+    streams = [[[reference[number - 1] for number in lines]] for reference in references]
+    return METRICS[name](References((), streams, None, [lines]), options)
+
+
+def _statistics(metric: Metric, hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> List[List[float]]:
+    if len(hypotheses) != len(references[0]):
+        raise InputError(f"{len(hypotheses)} translated lines, but {len(references[0])} lines in the reference")
+    return metric.statistics([[hypotheses[number - 1] for number in metric.test_set.lines[0]]])

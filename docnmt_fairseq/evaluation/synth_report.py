@@ -8,7 +8,7 @@ from typing import Any, Dict, Iterable, List, Mapping, Sequence, Tuple
 from docnmt_fairseq.corpus.files import read_lines
 from docnmt_fairseq.corpus.synth import Case, read_cases
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.evaluation.scores import corpus_scores
+from docnmt_fairseq.evaluation.postprocess import corpus_scores
 from docnmt_fairseq.evaluation.tables import Part, Table
 from docnmt_fairseq.evaluation.texts import restore_document_order
 from docnmt_fairseq.files import read_json

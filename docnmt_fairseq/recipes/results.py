@@ -15,8 +15,14 @@ from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.evaluation.metrics import METRICS
 from docnmt_fairseq.evaluation.metrics.base import Metric, column_sums
 from docnmt_fairseq.evaluation.metrics.sacrebleu_metrics import Bleu, BleuOptions
-from docnmt_fairseq.evaluation.postprocess import Translation, read_text_as_translation, read_translation
-from docnmt_fairseq.evaluation.scores import corpus_scores, human_targeted_error_rate, tokenized_bleu
+from docnmt_fairseq.evaluation.postprocess import (
+    Translation,
+    corpus_scores,
+    human_targeted_error_rate,
+    read_text_as_translation,
+    read_translation,
+    tokenized_bleu,
+)
 from docnmt_fairseq.evaluation.significance import SEED, TESTS
 from docnmt_fairseq.evaluation.texts import References, Stream, read_references, read_text
 from docnmt_fairseq.files import read_json, sha256, write_bytes, write_json

@@ -5,8 +5,7 @@ import random
 import pytest
 
 from docnmt_fairseq.corpus.prepare import PrepareConfig, prepare
-from docnmt_fairseq.evaluation.postprocess import read_text_as_translation, read_translation
-from docnmt_fairseq.evaluation.scores import human_targeted_error_rate
+from docnmt_fairseq.evaluation.postprocess import human_targeted_error_rate, read_text_as_translation, read_translation
 from tests.support import toy
 from tests.support.documents import write_lines
 

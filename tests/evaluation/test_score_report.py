@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.evaluation import metrics
 from docnmt_fairseq.evaluation.metrics.sacrebleu_metrics import BleuOptions
+from docnmt_fairseq.evaluation.postprocess import corpus_scores, human_targeted_error_rate, tokenized_bleu
 from docnmt_fairseq.evaluation.score_report import build_report
-from docnmt_fairseq.evaluation.scores import corpus_scores, human_targeted_error_rate, tokenized_bleu
 from tests.support.scored import documents, reference_set, worse
 
 METRICS = {

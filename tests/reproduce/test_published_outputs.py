@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from docnmt_fairseq.corpus.files import read_lines
-from docnmt_fairseq.evaluation.scores import tokenized_bleu
+from docnmt_fairseq.evaluation.postprocess import tokenized_bleu
 from docnmt_fairseq.reproduce.published import read_table
 
 SUBTITLES = Path(os.environ.get("DOCNMT_SHARED_DATA") or Path(__file__).parents[3] / "shared" / "data") / "tvsub-zh-en"

@@ -11,8 +11,7 @@ from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.evaluation.metrics.meteor import Meteor, MeteorOptions
-from docnmt_fairseq.evaluation.postprocess import Translation, read_translation
-from docnmt_fairseq.evaluation.scores import tokenized_sign_test
+from docnmt_fairseq.evaluation.postprocess import Translation, read_translation, tokenized_sign_test
 from docnmt_fairseq.evaluation.texts import read_references, read_text
 from docnmt_fairseq.files import read_json, sha256
 from docnmt_fairseq.recipes.dataset import TEST, DatasetConfig, read_dataset_config, recipe_path
