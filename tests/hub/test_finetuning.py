@@ -192,7 +192,7 @@ def test_script_from_import_to_scores_is_resumed(tmp_path, tmp_path_factory, imp
     scores = (tmp_path / "scores.txt").read_text(encoding="utf-8")
     os.utime(tmp_path / "document" / "test.txt", (1, 1))  # older than its model
     again = run_script("--smoke", tmp_path, **ready)
-    assert "sentence: translated already" in again.stderr and "document: translated already" not in again.stderr
+    assert "sentence: already translated" in again.stderr and "document: already translated" not in again.stderr
     assert again.returncode == 0 and (tmp_path / "scores.txt").read_text() == scores
 
 
@@ -213,4 +213,4 @@ def test_script_keeps_other_imports_and_passes_options(tmp_path, tmp_path_factor
     assert f"--revision v1: {data} is a local path" in failure(data, "--revision v1")
     (output / "model").mkdir()
     (output / "model" / "manifest.json").touch()
-    assert "was imported by other options" in failure(data, "--revision v2")
+    assert "was imported with other options" in failure(data, "--revision v2")
