@@ -174,44 +174,6 @@ def segment_distance(tokens: Tensor, break_symbol: int) -> Tensor:
     return tokens.eq(break_symbol).flip(1).cumsum(1).flip(1)
 
 
-class RestartedPositions(nn.Module):
-    """Token positions of fairseq that restart in every sentence of a window, as in a sentence-level model.
-
-    Args:
-        words: fairseq's positions, [B, m] tokens to [B, m, d].
-        padding: id of padding.
-        break_symbol: id of the symbol between sentences.
-        at_break: the break has position 0, like the end-of-sentence symbol in front of decoder inputs; otherwise it is
-            the last position of the sentence that it ends, as in encoder inputs.
-    """
-
-    def __init__(self, words: nn.Module, padding: int, break_symbol: int, at_break: bool):
-        super().__init__()
-        self.words, self.padding, self.break_symbol, self.at_break = words, padding, break_symbol, at_break
-
-    @property
-    def max_positions(self) -> int:
-        """Maximum number of positions of fairseq's embedding."""
-        allowed: Any = self.words.max_positions
-        return int(allowed)
-
-    def forward(self, tokens: Tensor, incremental_state: Optional[Mapping[str, Any]] = None) -> Tensor:
-        """[B, m, d] for tokens [B, m], padded on either side; [B, 1, d] of the last token with an incremental state."""
-        positions = self.positions(tokens)
-        if incremental_state is not None:
-            positions = positions[:, -1:]
-        table = self.words(tokens.new_full((1, tokens.size(1)), self.break_symbol))[0]  # [m, d]
-        return table[positions].masked_fill(tokens[:, -positions.size(1) :].eq(self.padding)[..., None], 0.0)
-
-    def positions(self, tokens: Tensor) -> Tensor:
-        """Position of every token in its sentence, from 0, [B, m]."""
-        counted = tokens.ne(self.padding).cumsum(1)  # [B, m] from 1
-        first = tokens.eq(self.break_symbol)
-        first = first if self.at_break else nn.functional.pad(first, (1, 0))[:, :-1]
-        start = torch.where(first, counted - 1, 0).cummax(1)[0]  # [B, m] tokens before the sentence
-        return (counted - 1 - start).clamp(min=0)
-
-
 class PositionsWithSegments(nn.Module):
     """Token positions of fairseq's encoder plus learned embeddings of the segment distance, initially zero.
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 from fairseq.modules import SinusoidalPositionalEmbedding
 
-from docnmt_fairseq.layers.positions import KINDS, PositionTable, RestartedPositions, StructuralPositions, sinusoid
+from docnmt_fairseq.layers.positions import KINDS, PositionTable, StructuralPositions, sinusoid
 from tests.support.documents import make_layout
 
 LAYOUT = make_layout([3, 1, 2, 2], [3, 1])  # unit_position = sentence_position // 2
@@ -80,24 +80,3 @@ def test_positions_beyond_a_table_share_its_last_row_with_one_warning(caplog):
     assert torch.equal(embedded[1], embedded[2]) and not torch.equal(embedded[0], embedded[1])
     positions(LAYOUT)
     assert sum("share the last row" in record.message for record in caplog.records) == 1
-
-
-@pytest.mark.parametrize("at_break", [False, True])
-def test_restarted_positions(at_break):
-    """Against a loop; an end of sentence or a break in front (decoder) and behind (encoder) has the same position."""
-    words = SinusoidalPositionalEmbedding(8, padding_idx=1, init_size=50)
-    positions = RestartedPositions(words, padding=1, break_symbol=9, at_break=at_break)
-    tokens = torch.tensor([[1, 1, 7, 9, 8, 5, 9, 6, 2], [5, 9, 9, 4, 2, 1, 1, 1, 1]])
-    expected = torch.zeros(*tokens.shape, 8)
-    for row, sentence in enumerate(tokens.tolist()):
-        place = 0
-        for column, token in enumerate(sentence):
-            if token == 1:
-                continue
-            if token == 9 and at_break:
-                place = 0
-            expected[row, column] = words(torch.full((1, place + 1), 5))[0, place]
-            place = 0 if token == 9 and not at_break else place + 1
-    assert torch.equal(positions(tokens), expected)
-    for length in range(1, tokens.size(1) + 1):
-        assert torch.equal(positions(tokens[:, :length], {}), expected[:, length - 1 : length])
