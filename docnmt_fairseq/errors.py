@@ -1,7 +1,8 @@
 """Errors of input and options, shown to the user in one line."""
 
 import re
-from typing import Iterable, Optional, Tuple
+from contextlib import contextmanager
+from typing import Iterable, Iterator, Optional, Tuple
 
 UNSAFE = "Weights only load failed"  # PyTorch's message
 GLOBAL = re.compile(r"\bGLOBAL (\S+)")  # refused function or class in that message
@@ -37,6 +38,23 @@ def refuse(problems: Iterable[str]) -> None:
     found = list(problems)
     if found:
         raise InputError("; ".join(found))
+
+
+@contextmanager
+def needs_extra(extra: str, feature: object) -> Iterator[None]:
+    """Context of imports of optional packages; the error of a missing one names the extra to install.
+
+    Args:
+        extra: optional dependencies in ``pyproject.toml``.
+        feature: option, file or format that needs them.
+
+    Raises:
+        InputError: a package is missing.
+    """
+    try:
+        yield
+    except ImportError as error:
+        raise InputError(f"{feature}: {error}; pip install 'docnmt_fairseq[{extra}]'") from error
 
 
 def first_line(error: BaseException) -> str:

@@ -10,7 +10,7 @@ import os
 from dataclasses import replace
 
 from docnmt_fairseq.cli._options import add_fields, add_translator_arguments, given, search_of, translator_of
-from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.errors import needs_extra
 from docnmt_fairseq.serve.limits import Limits, check_origin
 from docnmt_fairseq.translate.lines import EMPTY_LINES
 
@@ -63,10 +63,8 @@ def run(args: argparse.Namespace) -> None:
     """Serves until a signal."""
     limits, search = Limits(**given(args, Limits)), search_of(args)
     origins = [check_origin(origin) for origin in args.allow_origin]
-    try:
+    with needs_extra("serve", "docnmt serve"):
         from docnmt_fairseq.serve.server import limit_caches, listen, serve
-    except ImportError as error:
-        raise InputError(f"docnmt serve needs {error.name}: pip install 'docnmt_fairseq[serve]'") from error
     from docnmt_fairseq.serve.service import Service
 
     limit_caches()

@@ -13,7 +13,7 @@ from tqdm import tqdm
 
 from docnmt_fairseq.boundaries import PARAGRAPH, is_boundary
 from docnmt_fairseq.corpus.files import read_lines
-from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.errors import InputError, needs_extra
 from docnmt_fairseq.files import PathLike, write_bytes
 
 if TYPE_CHECKING:
@@ -191,10 +191,8 @@ Pair = Tuple[str, str]
 
 def learn_codes(sentences: Iterable[str], codes: PathLike, merges: int) -> None:
     """Learns merges with subword-nmt and writes them; deterministic."""
-    try:
+    with needs_extra("bpe", "--subwords subword-nmt"):
         from subword_nmt.learn_bpe import learn_bpe
-    except ImportError as error:
-        raise InputError("--subwords subword-nmt: run pip install 'docnmt_fairseq[bpe]'") from error
     content = io.StringIO()
     try:
         learn_bpe(sentences, content, merges)

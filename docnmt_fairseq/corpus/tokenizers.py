@@ -15,7 +15,7 @@ from tqdm import tqdm
 
 from docnmt_fairseq.boundaries import is_boundary
 from docnmt_fairseq.corpus.files import read_lines
-from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.errors import InputError, needs_extra
 from docnmt_fairseq.files import PathLike, atomic_path
 
 TOKENIZERS = ("none", "moses", "moses-escaped", "jieba")
@@ -55,10 +55,8 @@ def detokenizer(kind: str, language: str) -> SentenceFunction:
 def _jieba() -> SentenceFunction:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # jieba imports pkg_resources, which is deprecated
-        try:
+        with needs_extra("jieba", "--tokenizer jieba"):
             import jieba
-        except ImportError as error:
-            raise InputError("--tokenizer jieba: run pip install 'docnmt_fairseq[jieba]'") from error
 
     jieba.setLogLevel(logging.WARNING)
     words = jieba.Tokenizer()

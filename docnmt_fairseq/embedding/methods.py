@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from docnmt_fairseq.ca_layers.decomposition import compose
-from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.errors import InputError, needs_extra
 
 Means = Callable[[np.ndarray], Iterator[np.ndarray]]  # from a word table to the means of sentences, in chunks
 
@@ -52,10 +52,8 @@ class SmoothInverseFrequency(Average):
 
     def fit(self, vectors: np.ndarray, counts: np.ndarray, means: Means) -> np.ndarray:
         """Fits the first component of the sentence means, of length 1; not centred, as in the authors' code."""
-        try:
+        with needs_extra("embed", "--method sif"):
             from sklearn.decomposition import TruncatedSVD
-        except ImportError:
-            raise InputError("--method sif: run pip install 'docnmt_fairseq[embed]'") from None
         sample = np.concatenate(list(means(self.table(vectors, counts, np.zeros(0)))))
         if not sample.any():
             raise InputError("the vectors of all words of the corpus are zero")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 from docnmt_fairseq.corpus.tokenizers import TOKENIZERS
-from docnmt_fairseq.errors import InputError, first_line
+from docnmt_fairseq.errors import InputError, first_line, needs_extra
 from docnmt_fairseq.options import CheckedOptions, Choices, option
 from docnmt_fairseq.registry import Registry
 
@@ -173,11 +173,8 @@ def find(name: str, revision: Optional[str] = None) -> Tuple[Path, Optional[str]
         return path, None
     if not HUB_NAME.fullmatch(name):
         raise InputError(f"SOURCE {name!r}: not a folder, a file, or a name on the hub (OWNER/MODEL)")
-    try:
+    with needs_extra("pretrained", f"SOURCE {name}: not a folder, and for a download from the hub"):
         from huggingface_hub import HfApi, snapshot_download
-    except ImportError as error:
-        hint = "pip install 'docnmt_fairseq[pretrained]'"
-        raise InputError(f"SOURCE {name}: not a folder; to download it from the hub, {hint}") from error
     try:
         about = HfApi().model_info(name, revision=revision)
         files = [sibling.rfilename for sibling in about.siblings or []]

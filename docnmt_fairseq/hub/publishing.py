@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Dict, Iterator, Mapping, Optional, Tuple
 
 from docnmt_fairseq import __version__
-from docnmt_fairseq.errors import InputError, first_line
+from docnmt_fairseq.errors import InputError, first_line, needs_extra
 from docnmt_fairseq.hub.base import CARD, HUB_NAME
 from docnmt_fairseq.options import default_of, flag_of, option, plain
 
@@ -150,10 +150,8 @@ class Repository:
     def __init__(self, name: str, private: bool = False):
         if not HUB_NAME.fullmatch(name):
             raise InputError(f"--push {name}: not a name on the hub (OWNER/MODEL)")
-        try:
+        with needs_extra("pretrained", f"--push {name}"):
             from huggingface_hub import HfApi
-        except ImportError as error:
-            raise InputError(f"--push {name}: pip install 'docnmt_fairseq[pretrained]'") from error
         self.name = name
         self.api: Any = HfApi(library_name="docnmt_fairseq")
         try:

@@ -7,12 +7,11 @@ import torch
 from torch import Tensor
 from tqdm import tqdm
 
-from docnmt_fairseq.errors import InputError, first_line
+from docnmt_fairseq.errors import InputError, first_line, needs_extra
 from docnmt_fairseq.hub.base import read_json
 
 SAFETENSORS, PICKLE = "model.safetensors", "pytorch_model.bin"
 INDEX = ".index.json"  # lists the files of a model in several files
-MISSING_LIBRARY = "needs the package safetensors: pip install 'docnmt_fairseq[pretrained]'"
 
 
 class Tensors:
@@ -90,11 +89,9 @@ def _indexed_files(index: Path) -> List[Path]:
 
 
 def _read_safetensors(file: Path) -> Dict[str, Tensor]:
-    try:
+    with needs_extra("pretrained", file):
         from safetensors import SafetensorError
         from safetensors.torch import load_file
-    except ImportError as error:
-        raise InputError(f"{file}: {MISSING_LIBRARY}") from error
     try:
         return load_file(file)
     except (SafetensorError, OSError) as error:

@@ -16,7 +16,7 @@ from glob import escape
 from pathlib import Path
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence
 
-from docnmt_fairseq.errors import InputError, first_line
+from docnmt_fairseq.errors import InputError, first_line, needs_extra
 from docnmt_fairseq.files import atomic_paths, partial_path, read_json, write_json
 from docnmt_fairseq.options import CheckedOptions, Choices, option
 from docnmt_fairseq.translate.inputs import Request, Shard, check_existing
@@ -176,10 +176,8 @@ def _ray_tasks(options: JobOptions) -> Iterator[Submit]:
     Raises:
         InputError: Ray is not installed, or no cluster answers at the address.
     """
-    try:
+    with needs_extra("ray", "--engine ray"):
         import ray
-    except ImportError as error:
-        raise InputError("--engine ray: needs pip install 'docnmt_fairseq[ray]'") from error
     address, threads = options.ray_address, options.job_threads or 1
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     try:

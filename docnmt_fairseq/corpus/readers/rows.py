@@ -10,7 +10,7 @@ from docnmt_fairseq.corpus.document import Document, DocumentBuilder
 from docnmt_fairseq.corpus.files import read_lines
 from docnmt_fairseq.corpus.readers.base import Omitted, Reader, ReaderOptions, register
 from docnmt_fairseq.corpus.text import is_blank
-from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.errors import InputError, needs_extra
 from docnmt_fairseq.options import option
 
 PARQUET_ROWS = 16  # rows converted to Python objects at a time
@@ -109,11 +109,9 @@ def _parsed(path: Path, number: int, line: str) -> Any:
 
 
 def _parquet_rows(path: Path, columns: List[str]) -> Iterator[Tuple[int, Any]]:
-    try:
+    with needs_extra("parquet", path):
         import pyarrow
         from pyarrow import parquet
-    except ImportError as error:
-        raise InputError(f"{path}: needs pip install 'docnmt_fairseq[parquet]'") from error
     number = 0
     try:
         with parquet.ParquetFile(path) as file:

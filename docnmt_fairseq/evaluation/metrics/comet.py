@@ -10,7 +10,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Dict, List, Optional, Sequence
 
-from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.errors import InputError, needs_extra
 from docnmt_fairseq.evaluation.metrics.base import METRICS, Metric, MetricOptions, Statistics
 from docnmt_fairseq.evaluation.texts import References, Stream
 from docnmt_fairseq.options import Choices, option
@@ -95,13 +95,8 @@ def load_model(options: CometOptions) -> Any:
     """
     if options.comet is None:
         raise InputError("--metrics comet: requires --comet MODEL")
-    try:
+    with needs_extra("comet", "--comet"):
         from comet import download_model, load_from_checkpoint
-    except ImportError as error:
-        raise InputError(
-            f"--comet: requires unbabel-comet ({error}); pip install 'docnmt_fairseq[comet]', in a separate "
-            "environment if versions conflict"
-        ) from error
     try:
         path = options.comet if Path(options.comet).is_file() else download_model(options.comet)
         model = load_from_checkpoint(path)

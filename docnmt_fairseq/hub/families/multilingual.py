@@ -206,11 +206,8 @@ def _language_tokens(text: "HubText", name: str) -> List[str]:
 
 def write_nllb(text: "HubText", folder: Path) -> None:
     """Writes ``tokenizer.json``; without it ``transformers`` would number the added tokens differently."""
-    try:
-        from transformers import NllbTokenizer
-    except ImportError as error:
-        hint = "pip install transformers"
-        raise InputError(f"--format huggingface: NLLB's tokenizer needs transformers: {hint}") from error
+    from transformers import NllbTokenizer
+
     tokens, path = _language_tokens(text, NLLB), folder / "tokenizer.json"
     NllbTokenizer.from_pretrained(folder, extra_special_tokens=tokens).save_pretrained(folder)
     content: Dict[str, Any] = read_json(path)

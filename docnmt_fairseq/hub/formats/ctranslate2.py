@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, List, Tuple
 
-from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.errors import InputError, needs_extra
 from docnmt_fairseq.files import write_bytes
 from docnmt_fairseq.hub.exporting import EXPORT_FORMATS, ExportFormat, copy_text_models
 
@@ -71,11 +71,8 @@ class CTranslate2Folder(ExportFormat):
 
 def _write_model(transformer: "SentenceTransformer", folder: Path, precision: str) -> None:
     """Writes the model and its vocabularies."""
-    try:
+    with needs_extra("ctranslate2", "--format ctranslate2"):
         specs: Any = importlib.import_module("ctranslate2.specs")
-    except ImportError as error:
-        hint = "pip install 'docnmt_fairseq[ctranslate2]'"
-        raise InputError(f"--format ctranslate2: needs CTranslate2: {hint}") from error
     spec = specs.TransformerSpec(_side(specs, transformer, "encoder"), _side(specs, transformer, "decoder"))
     spec.decoder.projection.weight = transformer.array("decoder.output_projection.weight")
     if transformer.has("decoder.output_projection.bias"):

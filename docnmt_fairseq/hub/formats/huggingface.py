@@ -7,7 +7,7 @@ import logging
 from pathlib import Path
 from typing import TYPE_CHECKING, Optional
 
-from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.errors import InputError, needs_extra
 from docnmt_fairseq.files import write_bytes, write_json
 from docnmt_fairseq.hub.exporting import EXPORT_FORMATS, ExportFormat
 
@@ -54,12 +54,10 @@ def _write_model(ensemble: "Ensemble", model: "HubModel", folder: Path, precisio
     from docnmt_fairseq.corpus.prepared import data_bin
     from docnmt_fairseq.hub.base import CONFIG
     from docnmt_fairseq.hub.hub_text import hub_symbol
-    from docnmt_fairseq.hub.tensors import MISSING_LIBRARY, SAFETENSORS
+    from docnmt_fairseq.hub.tensors import SAFETENSORS
 
-    try:
+    with needs_extra("pretrained", "--format huggingface"):
         from safetensors.torch import save
-    except ImportError as error:
-        raise InputError(f"--format huggingface: {MISSING_LIBRARY}") from error
     tensors = model.tensors()
     config = {**model.config, **({"torch_dtype": "bfloat16"} if precision == "bf16" else {})}
     generation = model.generation_config()

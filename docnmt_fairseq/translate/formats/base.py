@@ -25,7 +25,7 @@ from typing import BinaryIO, Callable, ClassVar, Iterator, List, Optional, Seque
 
 from docnmt_fairseq.boundaries import is_boundary
 from docnmt_fairseq.corpus.files import DAMAGED
-from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.errors import InputError, needs_extra
 from docnmt_fairseq.registry import Registry
 from docnmt_fairseq.translate.formats.segments import Segment, Segmentation, Split
 
@@ -165,12 +165,8 @@ class WholeFile(Format):
         Raises:
             InputError: it is not installed.
         """
-        try:
+        with needs_extra("documents", f"format {self.name}"):
             return import_module(library)
-        except ImportError as error:
-            raise InputError(
-                f"format {self.name}: needs {library.partition('.')[0]}: pip install 'docnmt_fairseq[documents]'"
-            ) from error
 
 
 def decode(content: bytes, name: str, charset: str = "UTF-8") -> str:
