@@ -139,7 +139,7 @@ def run(args: argparse.Namespace) -> None:
     }
     given = split_pairs((OPTION, pair) for pair in args.segment_scores).items()
     more = read_segment_scores(given, references, systems, args.lower_is_better)
-    enabled = [name for name in METRICS.names() if getattr(args, METRICS[name].enabled_by or "", None) is not None]
+    enabled = [name for name in METRICS.names() if getattr(args, METRICS[name].enabled_by or "", None)]
     report = build_report(
         references,
         streams,

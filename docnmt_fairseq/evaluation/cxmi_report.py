@@ -8,7 +8,6 @@ from typing import Any, Dict, List, Tuple
 import numpy as np
 from fairseq.data import Dictionary
 
-from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.evaluation.cxmi import ProbeScores, TokenizedTestSet, sentences_of
 from docnmt_fairseq.evaluation.significance import IntervalOptions, format_interval
 from docnmt_fairseq.evaluation.tables import Part, Table
@@ -88,15 +87,7 @@ def build_report(
         about: names and values of the settings.
         tokens: maximum number of listed tokens, and of words.
         intervals: bootstrap of the intervals.
-
-    Raises:
-        InputError: probabilities that are NaN.
     """
-    for probe, of_probe in measured.scores.items():
-        for number, scores in zip(measured.numbers, of_probe):
-            if not np.isfinite(scores).all():
-                line = test_set.sentences[number].line
-                raise InputError(f"line {line}, {probe} context: the model's probabilities are not finite")
     documents = [test_set.sentences[number].document for number in measured.numbers]
     counts = [len(scores) for scores in measured.scores["empty"]]
     probes = {}

@@ -51,8 +51,6 @@ def read_translation(data: Path, split: str, log: Path) -> Translation:
     """
     options = manifest_options(data, "--data")
     source = options["source_lang"]
-    if not (data / "text" / f"{split}.{source}").is_file():
-        raise InputError(f"--split {split}: no such split in {data / 'text'}")
     tokens = restore_document_order(log, data / "text" / f"{split}.{source}")
     joins = SidePipeline.from_options(options, 1).joiner
     if options.get("edits_of"):

@@ -10,7 +10,6 @@ from scipy.stats import pearsonr
 
 from docnmt_fairseq.corpus.files import read_lines
 from docnmt_fairseq.embedding.model import SentenceEmbedding
-from docnmt_fairseq.errors import InputError
 
 FORMS: Dict[str, Tuple[int, ...]] = {"sts": (0, 1, 2), "sts-benchmark": (4, 5, 6)}  # columns: score, two sentences
 YEAR = 2  # column of sts-benchmark that starts with the year
@@ -45,34 +44,16 @@ def read_pairs(path: Path, form: str) -> JudgedPairs:
         path: file.
         form: ``sts``: score, sentence, sentence, without header; ``sts-benchmark``: genre, file, year, number, then the
             same; ``sick``: header with ``SICK_COLUMNS``.
-
-    Raises:
-        InputError: missing columns, empty sentences, or invalid scores.
     """
-    lines = enumerate(read_lines(path, strip="\r\n"), start=1)
-    columns = FORMS.get(form, ())
+    rows = [[text.strip() for text in line.split("\t")] for line in read_lines(path, strip="\r\n")]
     if form == "sick":
-        _, header = next(lines, (1, ""))
-        names = header.split("\t")
-        missing = [name for name in SICK_COLUMNS if name not in names]
-        if missing:
-            raise InputError.at(path, 1, f"missing columns {', '.join(missing)}")
-        columns = tuple(map(names.index, SICK_COLUMNS))
-    years: List[str] = []
-    scores, first, second = [], [], []
-    for number, line in lines:
-        fields = [text.strip() for text in line.split("\t")]
-        score, *sentences = (fields[column] if column < len(fields) else "" for column in columns)
-        try:
-            scores.append(float(score))
-        except ValueError:
-            scores.append(math.nan)
-        if not math.isfinite(scores[-1]) or not all(sentences):
-            raise InputError.at(path, number, f"expected a score and two sentences in columns {columns}, from 0")
-        years += [fields[YEAR][:4]] if form == "sts-benchmark" else []
-        first.append(sentences[0])
-        second.append(sentences[1])
-    return JudgedPairs(np.array(scores), first, second, years)
+        header, *rows = rows
+        columns = tuple(map(header.index, SICK_COLUMNS))
+    else:
+        columns = FORMS[form]
+    scores, first, second = ([row[column] for row in rows] for column in columns)
+    years = [row[YEAR][:4] for row in rows] if form == "sts-benchmark" else []
+    return JudgedPairs(np.array(scores, dtype=np.float64), first, second, years)
 
 
 def correlation(embedding: SentenceEmbedding, pairs: JudgedPairs, tokenize: Tokenizer) -> float:
@@ -89,19 +70,13 @@ def correlation(embedding: SentenceEmbedding, pairs: JudgedPairs, tokenize: Toke
 def compare(
     models: Sequence[Tuple[str, SentenceEmbedding]], pairs: JudgedPairs, tokenize: Tokenizer
 ) -> List[List[str]]:
-    """Table of models with Pearson's r × 100, overall and by year.
-
-    Raises:
-        InputError: all pairs have the same cosine or score.
-    """
+    """Table of models with Pearson's r × 100, overall and by year."""
     by_year = pairs.by_year()
     rows = [["model", "method", "words known", "r × 100", *by_year]]
     for name, model in models:
         words = model.vocabulary.encode(tokenize([*pairs.first, *pairs.second]))
         known = (words.ids < len(model.words)).mean() if len(words.ids) else 0.0
-        overall, *of_years = [correlation(model, part, tokenize) for part in (pairs, *by_year.values())]
-        if math.isnan(overall):
-            raise InputError("all pairs have the same cosine or score; check that vectors and set use the same tokens")
-        cells = ["–" if math.isnan(r) else f"{r:.1f}" for r in (overall, *of_years)]
+        correlations = [correlation(model, part, tokenize) for part in (pairs, *by_year.values())]
+        cells = ["–" if math.isnan(r) else f"{r:.1f}" for r in correlations]
         rows.append([name, model.settings.method, f"{100 * known:.1f} %", *cells])
     return rows

@@ -234,9 +234,7 @@ class ResamplingOptions(CheckedOptions):
 
 
 def check_tests(tests: Sequence[str], levels: Sequence[str], references: References) -> None:
-    """Raises :class:`InputError` for a single segment or document, for which every difference would be significant."""
-    if tests and references.sentences < 2:
-        raise InputError(f"--test {' '.join(tests)}: the test set has one sentence")
+    """Raises :class:`InputError` for a single document, for which every difference would be significant."""
     if not tests or ("document" not in levels and not any(TESTS[test].resamples_documents for test in tests)):
         return
     if references.documents < 2:

@@ -1,5 +1,6 @@
 """Report of ``docnmt score --synth``: accuracy on the context-dependent words of an artificial corpus."""
 
+import json
 from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +12,6 @@ from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.evaluation.postprocess import corpus_scores
 from docnmt_fairseq.evaluation.tables import Part, Table
 from docnmt_fairseq.evaluation.texts import restore_document_order
-from docnmt_fairseq.files import read_json
 
 Figures = Dict[str, Any]  # accuracy, right, cases, and the 95 % Wilson interval of the accuracy
 
@@ -125,11 +125,10 @@ def build_report(corpus: Path, split: str, logs: Mapping[str, Path]) -> SynthRep
         logs: output of ``fairseq-generate`` by system.
 
     Raises:
-        InputError: missing files, or a log that does not cover the split.
+        InputError: a log that does not cover the split.
     """
-    lexicon, ceiling = (read_json(corpus / name) for name in ("lexicon.json", f"{split}.ceiling.json"))
-    if lexicon is None or ceiling is None:
-        raise InputError(f"--synth {corpus}: no lexicon.json or {split}.ceiling.json; give the output of docnmt synth")
+    files = (corpus / "lexicon.json", corpus / f"{split}.ceiling.json")
+    lexicon, ceiling = (json.loads(file.read_bytes()) for file in files)
     source, target = (corpus / f"{split}.{lexicon['options'][f'{side}_lang']}" for side in ("source", "target"))
     cases = read_cases(corpus / f"{split}.phenomena.tsv")
     reference = list(read_lines(target))

@@ -71,7 +71,7 @@ def read_references(files: Sequence[Path], source: Optional[Path] = None) -> Ref
     """Reads delimited references and source.
 
     Raises:
-        InputError: unreadable files, different document boundaries, or no sentence.
+        InputError: unreadable files, or different document boundaries.
     """
     refuse_streams(*files)  # read once per system
     paths = [*files, *([source] if source else [])]
@@ -81,8 +81,6 @@ def read_references(files: Sequence[Path], source: Optional[Path] = None) -> Ref
         for side, stream in enumerate(sides):
             stream.append([texts[side] for texts in document.sentences()])
         lines.append([numbers[0] for paragraph in document.lines for numbers in paragraph])
-    if not lines:
-        raise InputError(f"{files[0]}: no sentences to score")
     return References(tuple(files), sides[: len(files)], sides[-1] if source else None, lines)
 
 
@@ -178,7 +176,7 @@ def parse_generate_log(path: Path) -> Dict[int, str]:
     preferred to line ``H``.
 
     Raises:
-        InputError: no hypotheses, or repeated ids.
+        InputError: repeated ids.
     """
     repeated: Set[int] = set()
     raw: Dict[int, str] = {}
@@ -193,8 +191,6 @@ def parse_generate_log(path: Path) -> Dict[int, str]:
             repeated.add(sample)
         last = sample
         raw.setdefault(sample, text)
-    if not raw:
-        raise InputError(f"{path}: no line H-<id>; expected the output of fairseq-generate, without --quiet")
     if repeated:
         raise InputError(f"{path}: repeated ids {_first(repeated)}; expected the log of one run")
     return {**raw, **detokenised}
@@ -208,18 +204,16 @@ def restore_document_order(log: Path, delimited: Path) -> List[str]:
         delimited: translated source text.
 
     Raises:
-        InputError: see :func:`parse_generate_log`; sentences without a hypothesis, or ids beyond the text.
+        InputError: see :func:`parse_generate_log`; sentences without a hypothesis, or hypotheses without a line.
     """
     hypotheses = parse_generate_log(log)
     lines = list(read_lines(delimited))
-    beyond = [i for i in hypotheses if i >= len(lines)]
-    if beyond:
-        raise InputError(f"{log}: ids beyond the {len(lines)} lines of {delimited}: {_first(beyond)}")
-    missing = [i for i, line in enumerate(lines) if not is_boundary(line) and i not in hypotheses]
-    if missing:
+    unmatched = {i for i, line in enumerate(lines) if not is_boundary(line)} - {*hypotheses}
+    unmatched |= {i for i in hypotheses if i >= len(lines)}
+    if unmatched:
         # fairseq's own tasks drop the last sentences if their number is not a multiple of this option.
-        remedy = "generate the whole split, with --required-batch-size-multiple 1"
-        raise InputError(f"{log}: ids of {delimited} without a hypothesis: {_first(missing)}; {remedy}")
+        remedy = "generate this split, without --quiet, with --required-batch-size-multiple 1"
+        raise InputError(f"{log}: ids that the log or {delimited} lacks: {_first(unmatched)}; {remedy}")
     # Tasks that do not know boundaries have translated them; those hypotheses are ignored.
     return [line if is_boundary(line) else hypotheses[i] for i, line in enumerate(lines)]
 

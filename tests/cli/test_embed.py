@@ -91,21 +91,6 @@ def last_row(made, model, name, form, capsys):
     return capsys.readouterr().out.splitlines()[-1].split()
 
 
-@pytest.mark.parametrize(
-    "form, lines, message",
-    [
-        ("sts", ["1\ta b\tc", "x\ta\tb"], "set:2: "),
-        ("sts", ["1\ta b\tc", "2\ta\t"], "set:2: "),
-        ("sts", ["1\ta b\tc", "1\ta\tb"], "same cosine or score"),
-        ("sick", ["sentence_A\tscore", "a\t1"], "set:1: missing columns relatedness_score, sentence_B"),
-    ],
-)
-def test_invalid_sets_are_errors_with_line_numbers(made, tmp_path, capsys, form, lines, message):
-    write_lines(tmp_path / "set", lines)
-    assert run("similarity", "--model", made / "average.npz", "--set", tmp_path / "set", "--format", form) == 2
-    assert message in capsys.readouterr().err
-
-
 FIT = ["fit", "--corpus", "c", "--output", "o"]
 
 

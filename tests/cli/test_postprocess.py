@@ -73,7 +73,7 @@ def test_text_that_was_not_tokenised(data, capsys):
     [
         (["\u2581the \u2581dog", *TOKENS[1:]], [], "--remove-bpe sentencepiece"),
         (TOKENS[:3], [], "ids of"),
-        (TOKENS, ["--split", "valid"], "--split valid"),
+        (TOKENS, ["--split", "valid"], "text/valid.es"),
         (TOKENS, ["--data", "nowhere"], "--data nowhere"),
     ],
 )

@@ -90,7 +90,6 @@ def test_seed_and_default_samples(folder, capsys):
     [
         (["--system", "x=base", "--log", "x=other.log"], "--log x=other.log"),
         (["--system", "x=base", "--test", "documents"], "--test"),
-        (["--system", "x=base", "--tokenize", "moses"], "--tokenize moses"),
         (["--system", "x=base", "--comet", "m"], "--source"),
         (["--system", "x=base", "--synth", "corpus"], "--synth"),
     ],

@@ -225,7 +225,6 @@ def without(entry, name):
         (voita.read, [without(VOITA, "src")], "item 0: "),
         (voita.read, [VOITA, {**VOITA, "true_ind": 2}], "item 1: "),
         (voita.read, [{**VOITA, "dst": ["A _eos B"]}], "item 0: dst[0]"),
-        (voita.read, [{**VOITA, "dst": ["a _eos b _eos c _eos  ", "a _eos b _eos c _eos e"]}], "item 0: empty"),
         (bawden.read, {"1": {"src": ["a", "b"], "trg": [{"correct": ["x", "y"]}]}}, "item 1: "),
         (read_contrapro, [CONTRAPRO, without(CONTRAPRO, "ante distance")], "item 1: "),
         (ctxpro.read, [without(CTXPRO, "expected")], "item 0: missing or invalid field (KeyError: 'expected')"),

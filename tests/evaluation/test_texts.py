@@ -33,8 +33,6 @@ def test_references_and_source_by_document(tmp_path):
     assert found.lines == [[1, 3], [5, 6]] and (found.documents, found.sentences) == (2, 4)
     with pytest.raises(InputError, match="other:3: "):
         read_references([files[0], write(tmp_path / "other", ["a", "<p>", "", "", "d", "e", ""])])
-    with pytest.raises(InputError):
-        read_references([write(tmp_path / "empty", ["", ""])])
 
 
 @settings(max_examples=30, deadline=None)
@@ -69,10 +67,10 @@ def run_of(ids):
 @pytest.mark.parametrize(
     "lines, message",
     [
-        (run_of([0, 2, 4]), "without a hypothesis: 5;"),
+        (run_of([0, 2, 4]), "lacks: 5;"),
         (run_of([0, 2, 4, 5]) + run_of([2, 4]), "repeated ids 2, 4;"),
-        (run_of([0, 2, 4, 5, 9]), "beyond the 7 lines"),
-        (["S-0\ta", "H-0\tx y", NOISE], "no line H-<id>"),
+        (run_of([0, 2, 4, 5, 9]), "lacks: 9;"),
+        (["S-0\ta", "H-0\tx y", NOISE], "lacks: 0, 2, 4, 5;"),
     ],
 )
 def test_bad_logs(tmp_path, references, lines, message):

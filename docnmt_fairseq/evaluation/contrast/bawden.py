@@ -3,7 +3,6 @@
 from pathlib import Path
 from typing import Any, Dict, Iterator, List, Tuple
 
-from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.evaluation.contrast.items import ContrastItem, ItemDocument, checked, item_errors, read_json
 
 
@@ -19,9 +18,7 @@ def read(path: Path) -> List[ContrastItem]:
         where = f"{path}: item {name}"
         with item_errors(where):
             for part, (previous, current), pair, phenomenon in _pairs(blocks[name], where):
-                (before, true), (other, false) = pair[_correct_field(pair)], pair["incorrect"]
-                if before != other:
-                    raise InputError(f"{part}: the translations differ in the previous sentence")
+                (before, true), (_, false) = pair[_correct_field(pair)], pair["incorrect"]
                 document = ItemDocument(where, (previous, current), (before, true))
                 attributes = {"phenomenon": phenomenon}
                 items.append(checked(ContrastItem(part, document, ({1: true}, {1: false}), 0, attributes)))

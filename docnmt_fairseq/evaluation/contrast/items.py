@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Iterator, List, Mapping, Optional, Tuple, Type, TypeVar, Union
 
-from docnmt_fairseq.boundaries import is_boundary
 from docnmt_fairseq.corpus.files import read_lines
 from docnmt_fairseq.errors import InputError
 
@@ -59,12 +58,9 @@ def checked(item: ContrastItem) -> ContrastItem:
     Published sets contain such candidates, which would be ties for every model.
 
     Raises:
-        InputError: no correct or no incorrect candidate, or an empty sentence; names the item.
+        InputError: no incorrect candidate; names the item.
     """
     texts = [tuple(candidate[line] for line in item.lines) for candidate in item.candidates]
-    for text in [*texts, [item.document.source[line] for line in item.lines]]:
-        if any(is_boundary(sentence.strip()) for sentence in text):
-            raise InputError(f"{item.name}: empty sentence")
     kept = [number for number, text in enumerate(texts) if number == item.right or text != texts[item.right]]
     if len(kept) < 2:
         raise InputError(f"{item.name}: needs an incorrect translation that differs from the correct one")

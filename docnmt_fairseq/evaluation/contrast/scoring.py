@@ -109,18 +109,14 @@ class EncodedDocuments:
         self.places: Dict[Tuple[ItemDocument, int], int] = {}  # line in the text by document and its line
         lines: List[str] = []
         for document in dict.fromkeys(documents):
-            for side, sentences in (("source", document.source), ("target", document.target or ())):
-                if not all(sentence.strip() for sentence in sentences):
-                    raise InputError(f"{document.name}: empty {side} sentence")
+            if not all(sentence.strip() for sentence in (*document.source, *(document.target or ()))):
+                raise InputError(f"{document.name}: empty sentence")
             for number, line in enumerate(document.source):
                 if has_paragraphs or not levels_ended(line):
                     self.places[document, number] = len(lines)
                     lines.append(line)
             lines.append("")
         self.source = token_ids(codec.encode_lines(0, lines), ensemble.dictionaries[0])
-        for (document, _), place in self.places.items():
-            if len(self.source[place]) < 2:
-                raise InputError(f"{document.name}: source sentence '{lines[place]}' has no tokens")
         self.encoded: Dict[str, Tokens] = {}
 
     def target(self, sentences: Sequence[str]) -> List[Tokens]:

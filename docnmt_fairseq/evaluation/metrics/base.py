@@ -10,7 +10,7 @@ from typing import ClassVar, Dict, List, Optional, Sequence, Tuple, Type
 from docnmt_fairseq import __version__
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.evaluation.texts import References, Stream, segments
-from docnmt_fairseq.options import CheckedOptions
+from docnmt_fairseq.options import CheckedOptions, flag_of
 from docnmt_fairseq.registry import Registry
 
 Statistics = List[List[float]]  # [segments, sums]
@@ -35,12 +35,13 @@ class Metric:
         title: name in tables.
         help: description in one line.
         Options: dataclass of the options.
-        enabled_by: option that selects the metric in addition to ``--metrics``.
+        enabled_by: required option, which selects the metric in addition to ``--metrics``.
+        requires: required option that does not select it.
         lower_is_better: True for error rates.
         measures_quality: False for descriptive figures such as a length.
         decimals: of scores in tables.
         scores_documents: True if documents may be segments; otherwise sentences are scored at every level.
-        needs_source: True if the source is read.
+        needs_source: True if the source is required.
         parts: names of the scores of :meth:`part_scores`.
 
     Args:
@@ -48,13 +49,14 @@ class Metric:
         options: instance of ``Options``.
 
     Raises:
-        InputError: a missing source, package or model, or invalid options.
+        InputError: a required option, a package or a model is missing, or options are invalid.
     """
 
     title: str
     help: ClassVar[str]
     Options: ClassVar[Type[MetricOptions]] = MetricOptions
     enabled_by: ClassVar[Optional[str]] = None
+    requires: ClassVar[Optional[str]] = None
     lower_is_better: ClassVar[bool] = False
     measures_quality: ClassVar[bool] = True
     decimals: ClassVar[int] = 2
@@ -64,8 +66,11 @@ class Metric:
 
     def __init__(self, test_set: References, options: MetricOptions):
         self.test_set, self.options = test_set, options
-        if self.needs_source and test_set.source is None:
-            raise InputError(f"{self.title}: requires --source")
+        required = filter(None, (self.enabled_by, self.requires))
+        missing = [flag_of(name) for name in required if not getattr(options, name)]
+        missing += ["--source"] if self.needs_source and test_set.source is None else []
+        if missing:
+            raise InputError(f"{self.title}: requires {' '.join(missing)}")
 
     def statistics(self, translation: Stream) -> Statistics:
         """Statistics of a translation with the documents and sentences of the test set, [segments, sums]."""

@@ -8,7 +8,7 @@ import sys
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any, Dict, List, Optional, Sequence
+from typing import Any, Dict, List, Sequence
 
 from docnmt_fairseq.errors import InputError, needs_extra
 from docnmt_fairseq.evaluation.metrics.base import METRICS, Metric, MetricOptions, Statistics
@@ -22,7 +22,7 @@ CONTEXT_FROM = Choices(("reference", "hypothesis"))
 class CometOptions(MetricOptions):
     """Options of COMET."""
 
-    comet: Optional[str] = option(None, "name of a model, or its checkpoint; requires --source", metavar="MODEL")
+    comet: str = option("", "name of a model, or its checkpoint; requires --source", metavar="MODEL")
     comet_context: int = option(
         0, "doc-COMET: number of preceding sentences, e.g. 2; inputs are truncated to the encoder's length", minimum=0
     )
@@ -91,17 +91,12 @@ def load_model(options: CometOptions) -> Any:
     """Loads the model, downloading a published one.
 
     Raises:
-        InputError: no model or package, or a model that cannot be loaded or does not support context.
+        InputError: the package is missing, or the model does not support context.
     """
-    if options.comet is None:
-        raise InputError("--metrics comet: requires --comet MODEL")
     with needs_extra("comet", "--comet"):
         from comet import download_model, load_from_checkpoint
-    try:
-        path = options.comet if Path(options.comet).is_file() else download_model(options.comet)
-        model = load_from_checkpoint(path)
-    except (OSError, KeyError, ValueError, RuntimeError) as error:
-        raise InputError(f"--comet {options.comet}: cannot be loaded: {error}") from error
+    path = options.comet if Path(options.comet).is_file() else download_model(options.comet)
+    model = load_from_checkpoint(path)
     if options.comet_context:
         model.enable_context()
         if not model.use_context:  # COMET supports it for average pooling only

@@ -1,11 +1,10 @@
 """METEOR (Denkowski and Lavie 2011) by the authors' Java program, which the user provides."""
 
-import shutil
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import Dict, List, Optional, Sequence
+from typing import Dict, List, Sequence
 
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.evaluation.metrics.base import METRICS, Metric, MetricOptions
@@ -19,9 +18,7 @@ SEPARATOR = " ||| "  # of the program's interactive mode
 class MeteorOptions(MetricOptions):
     """Options of METEOR."""
 
-    meteor: Optional[str] = option(
-        None, "the authors' meteor-1.5.jar, next to its folder data; needs java", metavar="FILE"
-    )
+    meteor: str = option("", "the authors' meteor-1.5.jar, next to its folder data; needs java", metavar="FILE")
     meteor_language: str = option("en", "language of the references for METEOR, such as de", metavar="LANG")
 
 
@@ -37,14 +34,9 @@ class Meteor(Metric):
 
     def __init__(self, test_set: References, options: MeteorOptions):
         super().__init__(test_set, options)
-        java = shutil.which("java")
-        if options.meteor is None or not Path(options.meteor).is_file():
-            raise InputError(f"--meteor {options.meteor or ''}: no such file; give the authors' meteor-1.5.jar")
-        if java is None:
-            raise InputError(f"--meteor {options.meteor}: needs the program java; install a Java runtime")
         self.messages = TemporaryFile()  # noqa: SIM115  (lives as long as the program)
         self.program = subprocess.Popen(  # ends when this object does, with its input
-            [java, "-Xmx2G", "-jar", options.meteor, "-", "-", "-stdio", "-l", options.meteor_language, "-norm"],
+            ["java", "-Xmx2G", "-jar", options.meteor, "-", "-", "-stdio", "-l", options.meteor_language, "-norm"],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.messages, encoding="utf-8",
         )  # fmt: skip
 
@@ -64,7 +56,7 @@ class Meteor(Metric):
 
     def format_signature(self, details: Dict[str, object]) -> str:
         """Signature with the name of the program instead of its path."""
-        path = str(self.options.meteor)
+        path = self.options.meteor
         return super().format_signature(details).replace(path, Path(path).name)
 
     def _answers(self, request: Sequence[str], lines: int) -> List[str]:

@@ -39,8 +39,8 @@ LANGUAGES = ", ".join(PRONOUNS)
 class PronounF1Options(MetricOptions):
     """Options of pronoun F1."""
 
-    pronouns: Optional[str] = option(
-        None, f"comma-separated words, or a language for its third person: {LANGUAGES}", metavar="WORDS"
+    pronouns: str = option(
+        "", f"comma-separated words, or a language for its third person: {LANGUAGES}", metavar="WORDS"
     )
 
 
@@ -62,7 +62,7 @@ class PronounF1(Metric):
     def __init__(self, test_set: References, options: PronounF1Options):
         super().__init__(test_set, options)
         self.words = parse_words(options.pronouns)
-        self.polite: FrozenSet[str] = POLITE.get(options.pronouns or "", frozenset())
+        self.polite: FrozenSet[str] = POLITE.get(options.pronouns, frozenset())
         if not any(self._counts(sentence) for sentence in segments(test_set.streams[0])):
             raise InputError(f"--pronouns {options.pronouns}: none of these words is in {test_set.files[0]}")
 
@@ -89,18 +89,9 @@ class PronounF1(Metric):
         return found
 
 
-def parse_words(given: Optional[str]) -> FrozenSet[str]:
-    """Words of the option ``--pronouns``.
-
-    Raises:
-        InputError: no words.
-    """
-    if given in PRONOUNS:
-        return frozenset(PRONOUNS[given])
-    words = words_of(given or "")
-    if not words:
-        raise InputError(f"--metrics pronoun-f1: requires --pronouns WORD,WORD,... or a language: {LANGUAGES}")
-    return frozenset(words)
+def parse_words(given: str) -> FrozenSet[str]:
+    """Words of the option ``--pronouns``."""
+    return frozenset(PRONOUNS[given] if given in PRONOUNS else words_of(given))
 
 
 class AccuracyByPronoun(Metric):
@@ -137,8 +128,8 @@ PRONOUN_OF = {form: pronoun for pronoun, forms in FORMS.items() for form in form
 class PronounOptions(MetricOptions):
     """Options of pronoun accuracy."""
 
-    marks: Optional[str] = option(
-        None,
+    marks: str = option(
+        "",
         f"rows LINE<TAB>PRONOUN ({', '.join(FORMS)}), lines of the reference from 0, empty ones included",
         metavar="FILE",
         by_line=True,
@@ -161,11 +152,7 @@ class Pronouns(AccuracyByPronoun):
 
     def __init__(self, test_set: References, options: PronounOptions):
         super().__init__(test_set, options)
-        if options.marks is None:
-            raise InputError("pronouns: requires --marks FILE")
         self.marks = read_labels(Path(options.marks), test_set, list(FORMS))
-        if not any(self.marks):
-            raise InputError(f"{options.marks}: no marks")
 
     def statistics(self, translation: Stream) -> Statistics:
         """Correct and marked pronouns of each sentence, in total and by pronoun."""

@@ -23,13 +23,12 @@ class RegisterMetric(Metric):
 
     Options = RegisterOptions
     options: RegisterOptions
+    requires = "register_language"
     scores_documents = False
 
     def __init__(self, test_set: References, options: RegisterOptions):
         super().__init__(test_set, options)
-        if options.register_language is None:
-            raise InputError(f"{self.title}: requires --register-language: {', '.join(RULES.names())}")
-        self.rule = RULES[options.register_language]()
+        self.rule = RULES[str(options.register_language)]()
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,6 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Dict, List, Optional, Sequence
 
-from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.evaluation.metrics.base import METRICS, Metric, MetricOptions, Statistics
 from docnmt_fairseq.evaluation.texts import References, Stream, segments
 from docnmt_fairseq.options import Choices, option
@@ -80,19 +79,14 @@ class Bleu(SacrebleuMetric):
         from sacrebleu.metrics.bleu import BLEU
 
         tokenize = self.options.tokenize
-        if tokenize is not None and tokenize not in BLEU.TOKENIZERS:
-            raise InputError(f"--tokenize {tokenize}: unknown tokeniser; choose from {', '.join(BLEU.TOKENIZERS)}")
-        try:
-            return BLEU(
-                lowercase=self.options.lowercase,
-                force=tokenize == "none",  # without a warning about tokenised text
-                tokenize=tokenize,
-                smooth_method=self.options.smooth,
-                effective_order=self.effective_order,
-                references=references,
-            )
-        except (ImportError, RuntimeError, OSError) as error:  # a package of the tokeniser is missing
-            raise InputError(f"--tokenize {tokenize}: {error}".replace("\n", " ")) from error
+        return BLEU(
+            lowercase=self.options.lowercase,
+            force=tokenize == "none",  # without a warning about tokenised text
+            tokenize=tokenize,
+            smooth_method=self.options.smooth,
+            effective_order=self.effective_order,
+            references=references,
+        )
 
 
 class SentenceBleu(Bleu):

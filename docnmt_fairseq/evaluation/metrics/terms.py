@@ -3,7 +3,7 @@
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Dict, List, Optional, Tuple
+from typing import Dict, List, Tuple
 
 from docnmt_fairseq.corpus.files import read_lines
 from docnmt_fairseq.errors import InputError
@@ -17,7 +17,7 @@ from docnmt_fairseq.options import option
 class TermOptions(MetricOptions):
     """Options of terminology accuracy."""
 
-    terms: Optional[str] = option(None, "rows TERM<TAB>FORM|FORM...; requires --source", metavar="FILE")
+    terms: str = option("", "rows TERM<TAB>FORM|FORM...; requires --source", metavar="FILE")
 
 
 @METRICS.register("terms")
@@ -38,8 +38,6 @@ class Terms(Metric):
 
     def __init__(self, test_set: References, options: TermOptions):
         super().__init__(test_set, options)
-        if options.terms is None:
-            raise InputError("--metrics terms: requires --terms FILE")
         terms = read_terms(Path(options.terms))
         pattern = whole_words(terms)
         self.forms = {term: whole_words(forms) for term, forms in terms.items()}

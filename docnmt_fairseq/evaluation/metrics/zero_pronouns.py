@@ -50,8 +50,8 @@ class Mark(NamedTuple):
 class ZeroPronounOptions(MetricOptions):
     """Options of the accuracy of zero pronouns."""
 
-    zero_pronouns: Optional[str] = option(
-        None,
+    zero_pronouns: str = option(
+        "",
         f"rows LINE<TAB>POSITION<TAB>PRONOUN<TAB>ROLE ({', '.join(ROLES)}) of Chinese pronouns; lines and characters "
         "of the source from 0; requires --source",
         metavar="FILE",
@@ -86,8 +86,6 @@ class ZeroPronouns(AccuracyByPronoun):
 
     def __init__(self, test_set: References, options: ZeroPronounOptions):
         super().__init__(test_set, options)
-        if options.zero_pronouns is None:
-            raise InputError("--metrics zero-pronouns: requires --zero-pronouns FILE")
         self.files = {name: Path(file) for name, _, file in (pair.partition("=") for pair in options.alignments)}
         if not self.files:
             aligner()  # fails before other metrics are computed
@@ -97,12 +95,8 @@ class ZeroPronouns(AccuracyByPronoun):
         """:meth:`statistics` with the given alignment of the system."""
         if not self.files:
             return self.statistics(translation)
-        if name not in self.files:
-            raise InputError(f"--alignments: no alignment of {name}")
         lines = list(read_lines(self.files[name]))
         numbers = [number for document in self.test_set.lines for number in document]
-        if len(lines) < numbers[-1]:
-            raise InputError(f"--alignments {name}={self.files[name]}: {len(lines)} lines; the reference has more")
         target = [text.lower().split() for text in segments(translation)]
         return self._rows(self._source(str.split), target, [read_links(lines[number - 1]) for number in numbers])
 
