@@ -87,18 +87,12 @@ def export(options: ExportOptions) -> None:
     """Exports the model of a checkpoint.
 
     Raises:
-        InputError: the output exists; the model cannot be read, or expressed in the format; the upload failed.
+        InputError: the output exists; the model cannot be read, or expressed in the format; no access to the hub.
     """
     from docnmt_fairseq.checkpoints import data_of_training, load_ensemble, read_checkpoint
     from docnmt_fairseq.corpus.prepared import prepared_folder
 
-    path, output, card = options.path, options.output, options.card
-    if ":" in path:
-        raise InputError(f"--path {path}: an ensemble cannot be exported; export each model, or use docnmt average")
-    if options.push is None and (options.private or card != CardOptions()):
-        raise InputError("--private, --license, --metric, --test-set: describe the repository of --push; give --push")
-    if output.resolve() in (Path(path).resolve(), *Path(path).resolve().parents):
-        raise InputError(f"--output {output}: would replace --path {path}")
+    path, output = options.path, options.output
     kind = EXPORT_FORMATS[options.format]()
     if output.exists() and not (options.force and output.is_dir() == kind.folder and _is_export(output)):
         hint = "is not such an export" if options.force else "exists; use --force to replace an export"
@@ -115,7 +109,7 @@ def export(options: ExportOptions) -> None:
         kind.write(ensemble, output, options.precision, options.without_context)
     if repository is not None:
         body = (output / CARD).read_text(encoding="utf-8") if kind.folder else ""
-        text = model_card(ensemble, options.format, repository.name, card, body)
+        text = model_card(ensemble, options.format, repository.name, options.card, body)
         with tempfile.TemporaryDirectory() as temporary:
             if not kind.folder:
                 _add_checkpoint(ensemble, output, Path(temporary))

@@ -67,7 +67,7 @@ class HubModel:
         """Content of ``config.json``.
 
         Raises:
-            InputError: the class does not support a size or the activation function.
+            InputError: encoder and decoder have different widths.
         """
         model, cfg, (source, target) = self.transformer.model, self.transformer.cfg, self.vocabularies.symbols
         kind, shared = self.architecture.kind, self.vocabularies.shared
@@ -76,8 +76,6 @@ class HubModel:
             raise InputError(f"--path: {ENGINE} needs one width for encoder and decoder, not {widths}")
         names = {ours: theirs for theirs, ours in reversed(ACTIVATIONS.items())}
         names["gelu_fast"] = names["gelu_accurate"]
-        if cfg.activation_fn not in names:
-            raise InputError(f"--path: {ENGINE} does not support --activation-fn {cfg.activation_fn}")
         ids = self.vocabularies.ids(1)
         found = {
             "architectures": [self.architecture.name],

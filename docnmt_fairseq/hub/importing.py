@@ -55,17 +55,10 @@ def import_model(source: str, options: ImportOptions) -> Dict[str, Any]:
         InputError: the output exists; the model cannot be read, or expressed in the architecture.
     """
     languages, output = options.languages, options.output
-    if languages[0] == languages[1]:
-        raise InputError("--source-lang and --target-lang must differ")
     if output.exists():
         raise InputError(f"--output {output}: exists; remove it, or choose another folder")
     path, commit = find(source, options.revision)
     kind = str(read_json(path / CONFIG).get("model_type")) if (path / CONFIG).is_file() else "fairseq"
-    if kind not in FAMILIES:
-        known = ", ".join(name for name in FAMILIES.names() if name != "fairseq")
-        raise InputError(f"{path / CONFIG}: model_type {kind} is not supported; supported are {known}")
-    if kind != "fairseq" and (options.subwords or options.tokenizer):
-        raise InputError("--subwords, --tokenizer: for checkpoints of fairseq only; this model has its own")
     model = FAMILIES[kind]().read(Request(path, options))
     with atomic_folder(output) as folder:
         _write_text_models(model, languages, folder)

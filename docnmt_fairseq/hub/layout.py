@@ -50,18 +50,11 @@ ARCHITECTURES = (
 
 
 class Configuration(Dict[str, Any]):
-    """Content of ``config.json`` in a folder.
-
-    Raises:
-        InputError: the file cannot be read; later, a required value is missing.
-    """
+    """Content of ``config.json`` in a folder."""
 
     def __init__(self, folder: Path):
         self.path = folder / CONFIG
         super().__init__(read_json(self.path))
-
-    def __missing__(self, name: str) -> Any:
-        raise InputError(f"{self.path}: {name} is missing")
 
     def require(self, values: Mapping[str, object]) -> None:
         """Raises :class:`InputError` if a value differs from the supported one."""
@@ -75,15 +68,8 @@ class Configuration(Dict[str, Any]):
         return bool(self.get("tie_word_embeddings", True))
 
     def options(self) -> Dict[str, Any]:
-        """Returns the options of ``document_transformer`` that all these models have.
-
-        Raises:
-            InputError: an unknown activation function.
-        """
-        activation = self["activation_function"]
-        if activation not in ACTIVATIONS:
-            raise InputError(f"{self.path}: activation_function {activation!r}; known are {', '.join(ACTIVATIONS)}")
-        options: Dict[str, Any] = {"activation_fn": ACTIVATIONS[activation]}
+        """Returns the options of ``document_transformer`` that all these models have."""
+        options: Dict[str, Any] = {"activation_fn": ACTIVATIONS[self["activation_function"]]}
         for side in SIDES:
             options[f"{side}_embed_dim"] = self["d_model"]
             options[f"{side}_ffn_embed_dim"] = self[f"{side}_ffn_dim"]

@@ -15,7 +15,7 @@ from tqdm import tqdm
 
 from docnmt_fairseq.checkpoints import Ensemble
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.hub.layout import SIDES
+from docnmt_fairseq.hub.layout import ACTIVATIONS, SIDES
 from docnmt_fairseq.layers.positions import ADDED_LEVELS, FAIRSEQ, StructuralPositions
 from docnmt_fairseq.models.transformer.model import DocumentTransformer
 
@@ -137,6 +137,8 @@ def _problems(model: BaseFairseqModel, without_context: bool) -> Iterator[str]:
             table = getattr(positions, level)
             if table is not None and not list(table.parameters()):  # learned tables are in context_parts
                 yield f"has {level} positions"
+    if model.cfg.activation_fn not in (*ACTIVATIONS.values(), "gelu_fast"):
+        yield f"has --activation-fn {model.cfg.activation_fn}"
     if model.decoder.adaptive_softmax is not None:
         yield "has an adaptive softmax (--adaptive-softmax-cutoff)"
     if getattr(model.decoder, "cross_self_attention", False):

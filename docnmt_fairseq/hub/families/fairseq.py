@@ -30,7 +30,6 @@ from docnmt_fairseq.hub.vocabulary import BIAS, SPECIAL, Vocabulary
 TASKS = ("translation", "translation_multi_simple_epoch", "document_translation")
 MULTILINGUAL = TASKS[1]
 CODE_FILES = ("bpecodes", "bpe.codes", "code", "codes")  # BPE codes in released archives
-HUB_SUFFIXES = (".safetensors", ".bin", ".json", ".spm", ".model")
 CODES_TOKENIZER = "moses-escaped"  # tokenizer of fairseq's released models with BPE codes
 MAIN_DATA = "main"
 NLLB_SOURCES = ("<MINED_DATA>", "<MMT_BT_DATA>", "<SMT_BT_DATA>")  # tokens of NLLB-200's branch of fairseq
@@ -58,7 +57,7 @@ class FairseqCheckpoint(Family):
         if name == MULTILINGUAL:
             known = {language: language for language in languages}
             names = [request.language_token(side, known) for side in (0, 1)]
-            tokens = _language_tokens(task, names[0], names[1], path)
+            tokens = _language_tokens(task, names[0], names[1])
         dictionaries, dictionary_files = _dictionaries(path.parent, names)
         for dictionary, side in zip(dictionaries, SIDES):
             rows = len(state.get(f"{side}.embed_tokens.weight", ()))
@@ -68,10 +67,7 @@ class FairseqCheckpoint(Family):
                 symbols = f"{len(dictionary):,} symbols in the dictionary"
                 raise InputError(f"{path}: {rows:,} {side} embeddings, but {symbols}")
         model = _model(cfg, dictionaries, state, path)
-        try:
-            options = structure_of_transformer(model.cfg)
-        except InputError as error:
-            raise InputError(f"{path}: {error}") from None
+        options = structure_of_transformer(model.cfg)
         special = {symbol: number for number, symbol in enumerate(SPECIAL)}
         source, target = (
             Vocabulary.of_rows(list(dictionary.symbols), special, file)
@@ -102,10 +98,8 @@ def _languages(task: Mapping[str, Any], path: Path) -> List[str]:
         raise InputError(f"{path}: --lang-tok-replacing-bos-eos is not supported")
     names, listed = _names(task.get("langs")), task.get("lang_dict")
     if listed and not names:
-        files = [file for file in (path.parent / Path(listed).name, Path(listed)) if file.is_file()]
-        if not files:
-            raise InputError(f"{path.parent}: {Path(listed).name}, the list of languages, is missing")
-        names = [line for line in read_lines(files[0]) if line]
+        file = path.parent / Path(listed).name
+        names = [line for line in read_lines(file if file.is_file() else listed) if line]
     return names or sorted({language for pair in _names(task.get("lang_pairs")) for language in pair.split("-")})
 
 
@@ -117,15 +111,12 @@ def _add_language_tokens(dictionary: Dictionary, task: Mapping[str, Any], langua
         dictionary.add_symbol(symbol)
 
 
-def _language_tokens(task: Mapping[str, Any], source: str, target: str, path: Path) -> Tuple[Optional[str], ...]:
+def _language_tokens(task: Mapping[str, Any], source: str, target: str) -> Tuple[Optional[str], ...]:
     """Returns the first tokens of sentences: ``--langtoks``, or ``--encoder-langtok`` and ``--decoder-langtok``."""
     first, second = (task.get("langtoks") or {}).get(MAIN_DATA) or (
         task.get("encoder_langtok"),
         "tgt" if task.get("decoder_langtok") else None,
     )
-    if not (first or second) and len(_names(task.get("lang_pairs"))) > 1:
-        options = "--langtoks, --encoder-langtok, --decoder-langtok"
-        raise InputError(f"{path}: several language pairs without language tokens ({options}): the target is unknown")
     language = source if first and first.startswith("src") else target
     return (
         get_lang_tok(language, _style(task), first) if first else None,
@@ -142,8 +133,6 @@ def _names(names: Any) -> List[str]:
 
 
 def _checkpoint(path: Path) -> Path:
-    if path.suffix in HUB_SUFFIXES and path.is_file():
-        raise InputError(f"{path}: not a checkpoint of fairseq; for a model of the hub give the folder {path.parent}")
     if path.is_file():
         return path
     found = sorted(path.glob("*.pt"))
@@ -171,9 +160,7 @@ def _dictionaries(folder: Path, names: List[str]) -> Tuple[List[Dictionary], Lis
     if not all(path.is_file() for path in files):
         joint = sorted(path for path in folder.glob("*dict*.txt") if not path.name.startswith("dict."))
         joint = joint or ([folder / "dict.txt"] if (folder / "dict.txt").is_file() else [])
-        if len(joint) != 1:
-            raise InputError(f"{folder}: {files[0].name} and {files[1].name}, or one joint dictionary, are missing")
-        files = [joint[0]] * 2
+        files = joint * 2 if len(joint) == 1 else files
     dictionaries = []
     for path in files:
         with dictionary_errors(path):
@@ -184,15 +171,10 @@ def _dictionaries(folder: Path, names: List[str]) -> Tuple[List[Dictionary], Lis
 def _model(cfg: Any, dictionaries: List[Dictionary], state: Dict[str, Tensor], path: Path) -> TransformerModelBase:
     """Returns fairseq's model with its parameters."""
     task = SimpleNamespace(source_dictionary=dictionaries[0], target_dictionary=dictionaries[1])
-    try:
-        model = build_model(cfg.model, task, from_checkpoint=True)
-        model.load_state_dict(state, strict=True, model_cfg=cfg.model)
-    except Exception as error:  # parameters of another model
-        raise InputError(f"{path}: parameters do not match the configuration: {first_line(error)}") from None
+    model = build_model(cfg.model, task, from_checkpoint=True)
+    model.load_state_dict(state, strict=True, model_cfg=cfg.model)
     if not isinstance(model, TransformerModelBase) or getattr(model, "classification_heads", None):
         raise InputError(f"{path}: {type(model).__name__} is not supported; only Transformers are")
-    if model.cfg.decoder.normalize_before and model.decoder.layer_norm is None:
-        raise InputError(f"{path}: pre-norm without a final layer norm (before 2018) is not supported")
     return model
 
 

@@ -48,8 +48,8 @@ class Marian(Family):
         config = Configuration(request.path)
         options = {**config.options(), **self.options(config)}
         shared = self.is_shared(config)
-        files = [request.file(name) for name in ("vocab.json", "target_vocab.json")[: 1 if shared else 2]]
-        models = (request.file("source.spm"), request.file("target.spm"))
+        files = [request.path / name for name in ("vocab.json", "target_vocab.json")[: 1 if shared else 2]]
+        models = (request.path / "source.spm", request.path / "target.spm")
         found = [_vocabulary(file, config, size) for file, size in zip(files, self.sizes(config))]
         vocabularies = (found[0], found[-1])
         tensors = Tensors(request.path)
@@ -152,12 +152,10 @@ def _table(tensors: Tensors, name: str, vocabulary: Vocabulary, config: Configur
 
 def _vocabulary(path: Path, config: Configuration, size: int) -> Vocabulary:
     ids: Dict[str, Any] = read_json(path)
-    for symbol, name in (("<pad>", "pad_token_id"), ("</s>", "eos_token_id")):
-        if ids.get(symbol) != config[name]:
-            raise InputError(f"{path}: {symbol} is {ids.get(symbol)}, but {name} is {config[name]}")
-    if len(ids) != size or "<unk>" not in ids:
-        raise InputError(f"{path}: {len(ids):,} symbols with <unk> expected to be {size:,}; it is of another model")
     special = {symbol: ids[symbol] for symbol in SPECIAL if symbol in ids}
+    expected = {"<pad>": config["pad_token_id"], "</s>": config["eos_token_id"]}
+    if len(ids) != size or "<unk>" not in ids or not expected.items() <= special.items():
+        raise InputError(f"{path}: {len(ids):,} symbols with {special}; {config.path.name} is of another model")
     return Vocabulary.of_rows(symbols_by_row(ids, size, path), special, path)
 
 

@@ -75,7 +75,7 @@ class M2M100(Family):
         tensors.leave_out(*(f"model.{side}.embed_positions.weights" for side in SIDES))  # sinusoids in old checkpoints
         tensors.check_all_taken()
         options["output_bias"] = BIAS in state
-        model = request.file(SENTENCEPIECE_MODEL)
+        model = request.path / SENTENCEPIECE_MODEL
         return ImportedModel(
             self.name,
             options,
@@ -102,15 +102,15 @@ def _check_tokenizer(config: Configuration, languages: Mapping[str, str], is_mba
     path = config.path.with_name(TOKENIZER_CONFIG)
     tokenizer = read_config(path) if path.is_file() else {}
     kind = str(tokenizer.get("tokenizer_class", config.get("tokenizer_class")) or "")
-    if not is_mbart:
-        if kind and not kind.startswith(M2M_TOKENIZERS):
-            raise InputError(f"{path}: tokenizer_class {kind} is not supported (a relative such as SMaLL-100)")
-        if tokenizer.get("legacy_behaviour"):
-            raise InputError(f"{path}: legacy_behaviour (language tokens after the sentence) is not supported")
-    elif kind.startswith("MBartTokenizer") or not (kind.startswith(MBART) or ONLY_IN_MBART_50 & {*languages}):
+    if is_mbart:
+        of_25 = kind.startswith("MBartTokenizer")
+        supported = kind.startswith(MBART) or (not of_25 and bool(ONLY_IN_MBART_50 & {*languages}))
+    else:
+        supported = (not kind or kind.startswith(M2M_TOKENIZERS)) and not tokenizer.get("legacy_behaviour")
+    if not supported:
         raise InputError(
-            f"{path}: tokenizer_class {kind or 'is missing'}: mBART-25 (language tokens after the sentence) is not "
-            f"supported; mBART-50 has {MBART}"
+            f"{path}: tokenizer_class {kind or 'is missing'}: language tokens in other places are not supported "
+            "(SMaLL-100, mBART-25, NLLB-200 with legacy_behaviour)"
         )
 
 
@@ -121,9 +121,9 @@ def _vocabulary(request: Request, rows: int) -> Tuple[Vocabulary, List[str], Lis
     ``vocab.json`` if it exists, otherwise by the SentencePiece model.
 
     Raises:
-        InputError: a file is missing, or does not match the embeddings.
+        InputError: a file does not match the embeddings.
     """
-    model, numbered = request.file(SENTENCEPIECE_MODEL), request.path / "vocab.json"
+    model, numbered = request.path / SENTENCEPIECE_MODEL, request.path / "vocab.json"
     files = [model]
     if numbered.is_file():
         ids: Dict[str, int] = dict(read_config(numbered))
@@ -141,8 +141,6 @@ def _vocabulary(request: Request, rows: int) -> Tuple[Vocabulary, List[str], Lis
             if tokens:
                 ids.update(added)
                 files.append(path)
-    if not tokens:
-        raise InputError(f"{request.path}: no language tokens; add tokenizer.json or special_tokens_map.json")
     special = {symbol: number for number, symbol in enumerate(SPECIAL)}
     return Vocabulary.of_rows(symbols_by_row(ids, rows, files[-1]), special, files[-1]), tokens, files
 

@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, List, Tuple
 
-from docnmt_fairseq.errors import InputError, needs_extra
+from docnmt_fairseq.errors import needs_extra
 from docnmt_fairseq.files import write_bytes
 from docnmt_fairseq.hub.exporting import EXPORT_FORMATS, ExportFormat, copy_text_models
 
@@ -92,15 +92,12 @@ def _write_model(transformer: "SentenceTransformer", folder: Path, precision: st
 
 def _side(specs: Any, transformer: "SentenceTransformer", side: str) -> Any:
     part, cfg = getattr(transformer.model, side), getattr(transformer.cfg, side)
-    activation = transformer.cfg.activation_fn
-    if activation not in ACTIVATIONS:
-        raise InputError(f"--path: {ENGINE} does not support --activation-fn {activation}")
     spec = getattr(specs, f"Transformer{side.capitalize()}Spec")(
         len(part.layers),
         cfg.attention_heads,
         pre_norm=cfg.normalize_before,
         no_final_norm=part.layer_norm is None,
-        activation=specs.Activation[ACTIVATIONS[activation]],
+        activation=specs.Activation[ACTIVATIONS[transformer.cfg.activation_fn]],
         layernorm_embedding=part.layernorm_embedding is not None,
     )
     embeddings = spec.embeddings[0] if isinstance(spec.embeddings, list) else spec.embeddings

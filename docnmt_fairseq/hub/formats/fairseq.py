@@ -23,10 +23,8 @@ class FairseqCheckpoint(ExportFormat):
         """Writes the checkpoint."""
         from docnmt_fairseq.checkpoints import write_checkpoint
 
-        if precision != "float32":
-            raise InputError(f"--precision {precision}: not for checkpoints; use docnmt translate --precision")
-        if without_context:
-            raise InputError("--without-context: not for checkpoints; use --format huggingface or ctranslate2")
+        if precision != "float32" or without_context:
+            raise InputError("--precision, --without-context: need --format huggingface or ctranslate2")
         write_checkpoint(_state(ensemble), output)
 
 
