@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from docnmt_fairseq.ca_layers.decomposition import compose
-from docnmt_fairseq.errors import InputError, needs_extra
+from docnmt_fairseq.errors import needs_extra
 
 Means = Callable[[np.ndarray], Iterator[np.ndarray]]  # from a word table to the means of sentences, in chunks
 
@@ -55,8 +55,6 @@ class SmoothInverseFrequency(Average):
         with needs_extra("embed", "--method sif"):
             from sklearn.decomposition import TruncatedSVD
         sample = np.concatenate(list(means(self.table(vectors, counts, np.zeros(0)))))
-        if not sample.any():
-            raise InputError("the vectors of all words of the corpus are zero")
         if min(sample.shape) == 1:  # not supported by scikit-learn
             return np.linalg.svd(sample, full_matrices=False)[2][0].astype(np.float32)
         return TruncatedSVD(1, algorithm="arpack", random_state=0).fit(sample).components_[0].astype(np.float32)
@@ -176,8 +174,6 @@ def fit_context_vector(vectors: np.ndarray, counts: np.ndarray, iterations: int 
     occurring = counts > 0
     vectors, counts = vectors[occurring].astype(np.float64), counts[occurring].astype(np.float64)
     v_0 = first_component(vectors, counts)
-    if not v_0.any():
-        raise InputError("the vectors of all words of the corpus are zero")
     energy, candidate = energy_and_minimum(vectors, counts, v_0)
     energies = [energy]
     for iteration in range(iterations):

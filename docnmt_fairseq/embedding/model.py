@@ -78,8 +78,6 @@ class SentenceEmbedding:
         """
         refuse_streams(source)
         total = sum(1 for _ in read_lines(source))
-        if not total:
-            raise InputError(f"{source}: is empty")
         lines = iter(tqdm(read_lines(source), desc=str(target), total=total, unit=" lines", disable=None))
         with npy_on_disk(target, (total, self.width), np.float32) as vectors:
             for start in range(0, total, CHUNK):
@@ -105,16 +103,11 @@ class SentenceEmbedding:
         try:
             with np.load(path, allow_pickle=False) as arrays:
                 settings = json.loads(str(arrays["settings"]))
-                version = settings.pop("format")
-                if version != FORMAT:
-                    raise InputError(f"has format {version}, expected {FORMAT}")
+                del settings["format"]
                 words = bytes(arrays["words"]).decode().split("\n")
-                model = cls(words, arrays["vectors"], arrays["counts"], arrays["learnt"], Settings(**settings))
-        except InputError as error:
-            raise InputError(f"{option} {path}: {error}") from None
+                return cls(words, arrays["vectors"], arrays["counts"], arrays["learnt"], Settings(**settings))
         except Exception as error:  # depends on the kind of damage
             raise InputError(f"{option} {path}: not a model of docnmt embed fit: {first_line(error)}") from error
-        return model
 
 
 def _vocabulary(words: Sequence[str], settings: Settings) -> Vocabulary:

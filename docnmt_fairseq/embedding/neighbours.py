@@ -111,10 +111,7 @@ def write_neighbours(
     file = folder / f"dict.{language}.txt"
     with dictionary_errors(file):
         dictionary = Dictionary.load(str(file))
-    prefixes = [path.with_suffix("") for path in sorted(folder.glob(f"*.*.{language}.idx"))]
-    if not prefixes:
-        raise InputError(f"{folder}: has no text of the language {language}")
-    for prefix in prefixes:
+    for prefix in (path.with_suffix("") for path in sorted(folder.glob(f"*.*.{language}.idx"))):
         kind = "mmap" if infer_dataset_impl(str(prefix)) == "mmap" else "lazy"
         lines = make_dataset(str(prefix), kind, fix_lua_indexing=True)
         marks = Marks.read(lines, paragraph_symbol(dictionary))
@@ -149,10 +146,7 @@ class SimilarContext:
 
     def in_memory(self, lines: Lines, index: DocumentIndex) -> np.ndarray:
         """Returns the table of text that is not in a data-bin."""
-        known = self.vectors.settings.neighbours
-        if known < self.needed:
-            raise InputError(f"{self._file}: has {known} of {self.needed} similar sentences; run {self._command}")
-        found = np.zeros((len(lines), known), dtype=np.int16)
+        found = np.zeros((len(lines), self.vectors.settings.neighbours), dtype=np.int16)
         fill(found, self.vectors, lines, index, self.symbols, self.language_token)
         return found
 
@@ -165,13 +159,10 @@ class SimilarContext:
     def _file(self) -> Path:
         return vectors_file(self.data_bin, self.languages[0])
 
-    @property
-    def _command(self) -> str:
-        return how_to_make(self.data_bin, self.languages[0], self.needed)
-
     @cached_property
     def vectors(self) -> SentenceEmbedding:
         """Sentence vectors."""
         if not self._file.is_file():
-            raise InputError(f"{self._file}: is missing; the model needs similar sentences: run {self._command}")
+            command = how_to_make(self.data_bin, self.languages[0], self.needed)
+            raise InputError(f"{self._file}: is missing; the model needs similar sentences: run {command}")
         return SentenceEmbedding.load(self._file, "similar sentences:")

@@ -9,7 +9,7 @@ from typing import Any, Dict, Iterator, List, Mapping, Optional, Type, TypeVar, 
 
 from docnmt_fairseq.corpus.config import config_of
 from docnmt_fairseq.corpus.readers import make_reader
-from docnmt_fairseq.errors import InputError, first_line, refuse
+from docnmt_fairseq.errors import InputError, refuse
 from docnmt_fairseq.evaluation.metrics import METRICS, MetricOptions
 from docnmt_fairseq.translate.view import DocumentView
 
@@ -20,9 +20,6 @@ TEST = "test"  # the first test set
 REQUIRED_SPLITS = ("train", "valid", TEST)
 SHUFFLED, NO_CONTEXT = "shuffled", "none"
 CONTEXTS = (SHUFFLED, NO_CONTEXT)  # of ``docnmt translate --context``, in addition to the true one
-# Options of docnmt prepare that the recipe sets.
-RECIPE_OPTIONS = {"source_lang", "target_lang", "output", "train", "valid", "test", "train_format", "valid_format",
-                  "test_format", "format", "on_empty", "workers"}  # fmt: skip
 
 
 @dataclass
@@ -279,39 +276,30 @@ def recipe_path(name: str) -> Path:
 
 
 def read_dataset_config(path: Path) -> DatasetConfig:
-    """Reads the configuration of a data set.
-
-    Raises:
-        InputError: the file cannot be read, or a key is unknown, missing or invalid; names the key.
-    """
+    """Reads the configuration of a data set and checks it; unknown, missing and wrong keys are errors."""
     values = _read(path)
     if isinstance(scores := values.get("scores"), Mapping):
         options = {name: value for name, value in scores.items() if name != "metrics"}
         values["scores"] = {"metrics": scores.get("metrics", []), "options": options}
-    dataset = typed(DatasetConfig, values, path)
+    dataset = typed(DatasetConfig, values)
     refuse(f"{path}: {problem}" for problem in _problems(dataset))
+    _check_options(dataset)
     return dataset
 
 
-def typed(kind: Type[T], values: Mapping[str, Any], path: Path) -> T:
+def typed(kind: Type[T], values: Mapping[str, Any]) -> T:
     """Converts values of a YAML file to a dataclass; unknown, missing and wrong keys are errors."""
     from omegaconf import OmegaConf
-    from omegaconf.errors import OmegaConfBaseException
 
-    try:
-        return cast(T, OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(kind), dict(values))))
-    except OmegaConfBaseException as error:
-        raise InputError(f"{path}: {error.full_key}: {first_line(error)}") from error
+    return cast(T, OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(kind), dict(values))))
 
 
 def _read(path: Path) -> Dict[str, Any]:
     """Keys of a file, and those of the recipe that it is ``like``."""
     import yaml
 
-    try:
-        values = dict(yaml.safe_load(path.read_text(encoding="utf-8")))
-    except (OSError, ValueError, TypeError, RecursionError, yaml.YAMLError) as error:
-        raise InputError(f"{path}: not a recipe: {error}") from error
+    with open(path, encoding="utf-8") as stream:
+        values = dict(yaml.safe_load(stream))
     return {**_read(recipe_path(str(values.pop("like")))), **values} if "like" in values else values
 
 
@@ -327,27 +315,19 @@ def _problems(dataset: DatasetConfig) -> Iterator[str]:
             split.format != "delimited" or len(split.corpora) > 1 or name not in dataset.test_sets
         ):
             yield f"splits: {name}: references: only for test sets of one delimited corpus"
-    if own := RECIPE_OPTIONS & {*dataset.prepare}:
-        yield f"prepare: {', '.join(sorted(own))}: set by the recipe; leave it out"
-        return
-    if unknown := [name for name in scores.metrics if name not in METRICS]:
-        yield f"scores: metrics: {', '.join(unknown)}: unknown; known: {', '.join(METRICS.names())}"
-        return
-    if unknown := [name for name in scores.options if name not in scores.declared]:
-        yield f"scores: {', '.join(unknown)}: not an option of {', '.join(scores.metrics)}"
-        return
     for option, value in scores.options.items():
         if isinstance(value, Mapping) and not {*value} <= {*dataset.test_sets}:
             yield f"scores: {option}: unknown test sets in {', '.join(value)}; known: {', '.join(dataset.test_sets)}"
     if unknown := [context for context in dataset.probes.contexts if context not in CONTEXTS]:
         yield f"probes: contexts: {', '.join(unknown)}: choose from {', '.join(CONTEXTS)}"
-    try:
-        DocumentView(**dataset.view)  # type: ignore[arg-type]
-        reading = config_of({"source_lang": "", "target_lang": "", "output": "", **dataset.prepare}).reading
-        for split in dataset.splits.values():
-            make_reader(split.format, reading)
-        for metric in scores.metrics:
-            for test_set in dataset.test_sets:
-                scores.options_of(metric, test_set, {})
-    except (InputError, TypeError) as error:
-        yield str(error)
+
+
+def _check_options(dataset: DatasetConfig) -> None:
+    """Creates what checks its options, so that errors appear before the first training."""
+    DocumentView(**dataset.view)  # type: ignore[arg-type]
+    reading = config_of({"source_lang": "", "target_lang": "", "output": "", **dataset.prepare}).reading
+    for split in dataset.splits.values():
+        make_reader(split.format, reading)
+    for metric in dataset.scores.metrics:
+        for test_set in dataset.test_sets:
+            dataset.scores.options_of(metric, test_set, {})

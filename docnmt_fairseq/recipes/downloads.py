@@ -13,7 +13,6 @@ from http.client import HTTPException
 from pathlib import Path
 from typing import IO, Dict, Iterator, List, Optional, Tuple
 
-from docnmt_fairseq.corpus.files import DAMAGED
 from docnmt_fairseq.corpus.step_cache import StepCache
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.files import identity, partial_path
@@ -35,8 +34,6 @@ class Source:
     """
 
     def __init__(self, dataset: DatasetConfig, steps: StepCache, raw: Optional[Path] = None):
-        if raw is not None and not raw.is_dir():
-            raise InputError(f"--raw {raw}: no such folder")
         self.dataset, self.steps, self.raw = dataset, steps, raw
         self.downloads, self.extracted = steps.folder / "downloads", steps.folder / "unpacked"
         self._given: Dict[str, Path] = {}
@@ -44,30 +41,31 @@ class Source:
             for path in sorted(raw.rglob("*"), key=lambda path: (len(path.parts), str(path))):
                 self._given.setdefault(path.name, path)
 
-    def get(self, name: str) -> Path:
-        """Returns the path of a file; the error of an unavailable one says where it can be obtained."""
+    def get(self, name: str, wanted: Optional[str] = None) -> Path:
+        """Returns the path of a file; the error of an unavailable one says where it can be obtained.
+
+        Args:
+            name: file.
+            wanted: file that it holds, for the error; None: the file itself.
+        """
+        wanted = wanted or name
         for given in (name, f"{name}.gz"):
             if given in self._given:
                 return self._given[given]
         archive = next((download for download in self.dataset.downloads if name in download.holds), None)
         if archive is not None:
-            return self._extract(archive, name)
+            return self._extract(archive, name, wanted)
         download = next((one for one in self.dataset.downloads if one.name == name), None)
         if download is None or self.raw is not None:
-            raise InputError(f"{name}: not in --raw {self.raw or '(not given)'}. {self._advice(name)}")
-        return fetch(download, self.downloads / name, self._advice(name))
+            raise InputError(f"{wanted}: not in --raw {self.raw or '(not given)'}. {self._advice(wanted)}")
+        return fetch(download, self.downloads / name, self._advice(wanted))
 
-    def _extract(self, archive: Download, name: str) -> Path:
+    def _extract(self, archive: Download, name: str, wanted: str) -> Path:
         """Extracts a file, unless it exists and its archive has not changed, or has been deleted."""
         places = [self._given.get(archive.name), self.downloads / archive.name, self.extracted / archive.name]
         if (self.extracted / name).exists() and not any(place and place.exists() for place in places):
             return self.extracted / name
-        try:
-            path = self.get(archive.name)
-        except InputError as error:
-            if self.raw is None:
-                raise
-            raise InputError(f"{name}: not in --raw {self.raw}. {self._advice(name)}") from error
+        path = self.get(archive.name, wanted)
         outputs = [self.extracted / member for member in archive.holds]
         action = partial(unpack, path, archive.holds, self.extracted)
         self.steps.run(f"unpack/{archive.name}", {"archive": identity(path)}, outputs, action)
@@ -148,15 +146,12 @@ def unpack(archive: Path, names: List[str], folder: Path) -> None:
     logger.info(f"unpacking {archive}")
     folder.mkdir(parents=True, exist_ok=True)
     missing = set(names)
-    try:
-        for name, stream in _members(archive):
-            if name in missing:
-                missing.discard(name)
-                with open(partial_path(folder / name), "wb") as output:
-                    shutil.copyfileobj(stream, output, BLOCK)
-                os.replace(partial_path(folder / name), folder / name)
-    except (*DAMAGED, tarfile.TarError, RuntimeError) as error:  # RuntimeError: encrypted
-        raise InputError(f"{archive}: cannot be unpacked: {error}") from error
+    for name, stream in _members(archive):
+        if name in missing:
+            missing.discard(name)
+            with open(partial_path(folder / name), "wb") as output:
+                shutil.copyfileobj(stream, output, BLOCK)
+            os.replace(partial_path(folder / name), folder / name)
     if missing:
         raise InputError(f"{archive}: lacks {', '.join(sorted(missing))}")
 

@@ -57,8 +57,6 @@ class Machine:
         Raises:
             InputError: tokens or documents cannot be divided evenly.
         """
-        if (given := last_value("--max-tokens", options)) is not None:
-            raise InputError(f"--max-tokens {given}: batch_tokens of the recipe sets it; change --update-freq instead")
         batches = [int(number) for number in (last_value("--update-freq", options) or "1").split(",")]
         documents = last_value("--batch-size", options)
         common = math.gcd(self.processes, *batches)

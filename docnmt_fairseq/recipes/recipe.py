@@ -18,7 +18,7 @@ from docnmt_fairseq.recipes.processes import Machine
 from docnmt_fairseq.recipes.results import ResultFiles, Results, Scores, unedited_scores
 from docnmt_fairseq.recipes.splits import prepare_splits
 from docnmt_fairseq.recipes.table import Seeds, scores_table
-from docnmt_fairseq.recipes.training import BEST, Budget, check_size, train, training_options
+from docnmt_fairseq.recipes.training import BEST, Budget, train, training_options
 
 STEPS = ("fetch", "prepare", "start", "train", "translate", "probe", "table")
 SMOKE_UPDATES = 40
@@ -61,8 +61,6 @@ class Recipe:
     """
 
     def __init__(self, dataset: DatasetConfig, options: Options, known: Optional[Mapping[str, Model]] = None):
-        if options.words and not dataset.post_edits_of:
-            raise InputError("--words: only for recipes of automatic post-editing")
         known, training, smoke = known or {}, dataset.training, options.smoke
         self.synthetic = smoke and options.raw is None
         self.dataset = synthetic_data.as_delimited(dataset) if self.synthetic else dataset
@@ -88,7 +86,6 @@ class Recipe:
             self.start_model = known.get(self.start.model) or model(self.start.model, "training: start: model:")
             trained.append((self.start_model, self._budget_of(self.start_model, self.start.options)))
         for chosen, budget in trained:
-            check_size(chosen, budget.size, "training: size:" if options.size is None else "--size")
             options.machine.batch_options(self._tokens(chosen), training_options(chosen, budget, seed=1))
 
     def run(self) -> Optional[str]:

@@ -315,7 +315,7 @@ def make_metrics(
             metrics[name] = METRICS[name](references, extra.options_of(name, test_set, paths))
         except InputError as error:
             if not smoke:
-                raise InputError(f"scores: {name} of {test_set}: {error}") from error
+                raise
             logger.warning(f"scores: {name} of {test_set}: skipped in this smoke run: {error}")
             metrics[name] = None
     return metrics

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, List, Optional
 
-import docnmt_fairseq
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.files import PathLike, read_json, sha256, write_json
 from docnmt_fairseq.recipes.models import COMMON, SMOKE, Model
@@ -35,22 +34,6 @@ class Budget:
     common: bool = True
 
 
-def check_size(model: Model, size: str, option: str) -> None:
-    """Raises an error if an architecture lacks a size preset; ``option`` is the option or key that gives it."""
-    docnmt_fairseq.register()
-    from fairseq.models import ARCH_MODEL_REGISTRY
-
-    from docnmt_fairseq.models.transformer.presets import SIZES
-
-    known = [name for name in SIZES if _architecture(model, name) in ARCH_MODEL_REGISTRY]
-    if known and _architecture(model, size) not in ARCH_MODEL_REGISTRY:  # none known: an architecture of --user-dir
-        raise InputError(f"{option} {size}: no such size of {model.arch}; known: {', '.join(known)}")
-
-
-def _architecture(model: Model, size: str) -> str:
-    return "_".join(filter(None, (model.arch, size)))
-
-
 def training_options(model: Model, budget: Budget, seed: int, initialised: bool = False) -> List[str]:
     """Returns the options of fairseq-train that a trained model depends on.
 
@@ -59,8 +42,9 @@ def training_options(model: Model, budget: Budget, seed: int, initialised: bool 
         initialised: start from the weights of a sentence-level model instead of from scratch.
     """
     every = str(min(budget.validate_every, budget.updates))
+    architecture = "_".join(filter(None, (model.arch, budget.size)))
     return [
-        "--task", model.task, "--arch", _architecture(model, budget.size), "--seed", str(seed),
+        "--task", model.task, "--arch", architecture, "--seed", str(seed),
         "--max-update", str(budget.updates), "--validate-interval-updates", every,
         "--save-interval-updates", every, "--keep-interval-updates", "1", "--no-epoch-checkpoints",
         *(COMMON if budget.common else []), *([] if initialised else model.from_scratch), *budget.options,

@@ -15,7 +15,7 @@ class ReportOptions(CheckedOptions):
     data: Path = field(metadata={"help": "data-bin, or output of docnmt prepare", "metavar": "DIR"})
     split: str = option("test", "split with the document", metavar="NAME")
     input: Optional[Path] = option(None, "delimited text with the document", metavar="FILE")
-    document: int = option(1, "number of the document")
+    document: int = option(1, "number of the document", minimum=1)
     tokenized: bool = option(
         False, "text of --input and --scat is tokenised (always so without output of docnmt prepare)"
     )

@@ -70,11 +70,9 @@ def dataset_of_lines(ensemble: Ensemble, lines: Sequence[str], name: str) -> Doc
         name: name of the text, for messages.
 
     Raises:
-        InputError: no sentence, or a model that needs more than text.
+        InputError: a model that needs more than text.
     """
     dataset: DocumentDataset = ensemble.task.documents_in_memory(token_ids(lines, ensemble.dictionaries[0]))
-    if not len(dataset):
-        raise InputError(f"{name}: no sentences")
     dataset.name = name
     return dataset
 
@@ -98,7 +96,7 @@ def inspect(
         lines: lines of tokens of the dataset; source tokens outside the vocabulary are then displayed as they are.
 
     Raises:
-        InputError: no such document, a too long sentence, or a model whose context is not in the document.
+        InputError: a too long sentence, or a model whose context is not in the document.
     """
 
     def search(batch: Dict[str, Any]) -> List[Tensor]:
@@ -111,8 +109,6 @@ def inspect(
             "--context-selection training-set: the context of this model is not in the document, nothing to inspect"
         )
     index = dataset.index
-    if not 0 <= document < len(index):
-        raise InputError(f"--document {document + 1}: {dataset.name} has documents 1 to {len(index)}")
     first, last = int(index.documents[document]), int(index.documents[document + 1])
     long = dataset.too_long(*ensemble.model.max_positions())
     if len(long[(long >= first) & (long < last)]):

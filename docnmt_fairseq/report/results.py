@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any, Dict, Iterable, List, Tuple
 
 from docnmt_fairseq.corpus.files import read_lines
-from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.report.html import Axis, line_chart, table
 
 _LINE = re.compile(r"""\| ([\w.-]+) \| (\{".*\}|epoch \d+.*)$""")  # JSON or text, by --log-format
@@ -26,16 +25,9 @@ Curves = Dict[str, Dict[str, List[Tuple[float, float]]]]
 
 
 def scores_section(path: Path) -> str:
-    """Tables and charts of the JSON of ``docnmt score``, with or without ``--synth``.
-
-    Raises:
-        InputError: another file.
-    """
-    try:
-        results = json.loads(path.read_text(encoding="utf-8"))
-        return _synth(results) if "systems" in results else _scores(results)
-    except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
-        raise InputError(f"--results {path}: not the JSON output of docnmt score ({error})") from error
+    """Tables and charts of the JSON of ``docnmt score``, with or without ``--synth``."""
+    results = json.loads(path.read_text(encoding="utf-8"))
+    return _synth(results) if "systems" in results else _scores(results)
 
 
 def _synth(results: Dict[str, Any]) -> str:
@@ -90,11 +82,7 @@ def _scores(results: Dict[str, Any]) -> str:
 
 
 def read_curves(path: Path, quantities: Iterable[str] = QUANTITIES) -> Curves:
-    """Reads the curves of a training log; after resuming, later values replace those of the same update.
-
-    Raises:
-        InputError: no training in the file.
-    """
+    """Reads the curves of a training log; after resuming, later values replace those of the same update."""
     curves: Curves = {}
     epochs: Curves = {}
     for line in read_lines(path):
@@ -112,8 +100,6 @@ def read_curves(path: Path, quantities: Iterable[str] = QUANTITIES) -> Curves:
                 target.setdefault(quantity, {}).setdefault(data, []).append((update, figures[quantity]))
     for quantity, of_epochs in epochs.items():  # means of epochs, for logs without intervals
         curves.setdefault(quantity, {}).setdefault("training", of_epochs["training"])
-    if not curves:
-        raise InputError(f"--log {path}: no training; expected the output of fairseq-train")
     return {
         quantity: {data: sorted(dict(points).items()) for data, points in of_quantity.items()}
         for quantity, of_quantity in curves.items()

@@ -57,16 +57,16 @@ def read_scat(prefix: Path, source: str, target: str) -> Scat:
         target: language whose highlighted words count for their sentences; its files are optional.
 
     Raises:
-        InputError: missing files, different numbers of lines, or no highlighted words.
+        InputError: missing files, or different numbers of lines.
     """
-    sides = [_read_side(prefix, source)]
-    if Path(f"{prefix}.{target}").is_file():
-        sides.append(_read_side(prefix, target))
-        if len(sides[0]) != len(sides[1]):
-            raise InputError(f"--scat {prefix}: {len(sides[0])} lines in {source}, {len(sides[1])} in {target}")
+    languages = [source, *([target] if Path(f"{prefix}.{target}").is_file() else [])]
+    paths = [Path(f"{prefix}{middle}.{language}") for language in languages for middle in (".context", "")]
+    texts = [list(read_lines(path)) for path in paths]
+    if len({*map(len, texts)}) > 1:
+        counts = ", ".join(f"{path} {len(text)}" for path, text in zip(paths, texts))
+        raise InputError(f"--scat {prefix}: different numbers of lines: {counts}")
     scat = Scat()
-    for example in zip(*sides):
-        lines = [line for pair in example for line in pair]
+    for lines in zip(*texts):
         marked = [found for found in map(_marked, lines) if found is not None]
         if len(marked) < len(lines):
             scat.damaged += 1
@@ -78,18 +78,7 @@ def read_scat(prefix: Path, source: str, target: str) -> Scat:
             scat.repaired += any(line.repaired for line in marked)
         else:
             scat.unmarked += aligned
-    if not scat.examples:
-        raise InputError(f"--scat {prefix}: no example with a pronoun in {source} and highlighted words")
     return scat
-
-
-def _read_side(prefix: Path, language: str) -> List[Tuple[str, str]]:
-    """Context and sentence of every line."""
-    paths = [Path(f"{prefix}{middle}.{language}") for middle in (".context", "")]
-    contexts, currents = (list(read_lines(path)) for path in paths)
-    if len(contexts) != len(currents):
-        raise InputError(f"--scat: {paths[0]} has {len(contexts)} lines, but {paths[1]} has {len(currents)}")
-    return list(zip(contexts, currents))
 
 
 def _marked(line: str) -> Optional[_Marked]:

@@ -136,13 +136,10 @@ def draw(path: Path, shares: Optional[Shares], inspection: Inspection, sentence:
     """Draws the mean over layers of a sentence (from 1; by default the first few) as PNG.
 
     Raises:
-        InputError: a model with one source, or no such sentence.
+        InputError: a model with one source.
     """
     if shares is None:
         raise InputError("--source-weights: the model attends to one source, without a sentinel")
-    count = len(inspection.sentences)
-    if sentence is not None and not 1 <= sentence <= count:
-        raise InputError(f"--sentence {sentence}: the document has sentences 1 to {count}")
     tokens = [[display_text(token) for token in sentence.translation] for sentence in inspection.sentences]
     chosen = slice(0, FIRST_SENTENCES) if sentence is None else slice(sentence - 1, sentence)
     of_sentences = shares.mean.split([len(of_sentence) for of_sentence in tokens])

@@ -9,6 +9,7 @@ Another kind of experiment is a class in one file of ``figures/``:
         def values(self): ...
 """
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
@@ -42,12 +43,11 @@ def recipe_options(request: Options, recipe: str, models: Tuple[str, ...] = (), 
     return replace(request, output=request.output / recipe, raw=raw, models=models, stop_after=stop_after)
 
 
-class Figures:
+class Figures(ABC):
     """Contract of experiments that compute our figures.
 
     Class attributes:
         settings: keys of columns and rows in addition to their titles.
-        uses: options of trainings that have an effect, of ``--size``, ``--updates``, ``--train-options``.
         processor: processor that the hours refer to, GPU or CPU.
 
     Args:
@@ -56,7 +56,6 @@ class Figures:
     """
 
     settings: Tuple[str, ...] = ()
-    uses: Tuple[str, ...] = ()
     processor = "GPU"
 
     def __init__(self, cells: Sequence[Cell], request: Options):
@@ -70,9 +69,9 @@ class Figures:
         """Returns the p-values of differences from a row in the same column, one per seed, after :meth:`values`."""
         return {}
 
+    @abstractmethod
     def values(self) -> Dict[Cell, List[float]]:
         """Returns our figures, one per seed; cells without figures are omitted."""
-        raise NotImplementedError
 
     def origin(self, cell: Cell) -> str:
         """Returns when a figure was computed, and from which data, after :meth:`values`."""

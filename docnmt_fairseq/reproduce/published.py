@@ -2,12 +2,12 @@
 
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence
+from typing import Any, Dict, List, Mapping, Optional, Sequence
 
-from docnmt_fairseq.errors import InputError, refuse
+from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.recipes.dataset import typed
 from docnmt_fairseq.reproduce import figures  # noqa: F401  (registers all kinds)
-from docnmt_fairseq.reproduce.base import FIGURES, Cell
+from docnmt_fairseq.reproduce.base import Cell
 
 TABLES = Path(__file__).parent / "tables"
 COLUMN_KEYS, ROW_KEYS = ("title",), ("title", "published", "columns")  # others are settings of cells
@@ -108,32 +108,8 @@ def read_table(name: str) -> PublishedTable:
 
 
 def read_table_file(path: Path) -> PublishedTable:
-    """Reads a table from a file; unknown, missing and invalid keys are errors."""
+    """Reads a table from a file."""
     import yaml
 
     values = yaml.safe_load(path.read_text(encoding="utf-8"))
-    table = typed(PublishedTable, {"name": path.stem, **values}, path)
-    refuse(f"{path}: {problem}" for problem in _problems(table))
-    return table
-
-
-def _problems(table: PublishedTable) -> Iterator[str]:
-    if table.figures not in FIGURES:
-        yield f"figures: {table.figures}: unknown; known: {', '.join(FIGURES.names())}"
-        return
-    settings = FIGURES[table.figures].settings
-    for kind, parts, own in (("columns", table.columns, COLUMN_KEYS), ("rows", table.rows, ROW_KEYS)):
-        titles = [part.get("title") for part in parts]
-        if None in titles or len({*titles}) < len(titles):
-            yield f"{kind}: each needs a unique title, got {titles}"
-        for part in parts:
-            if unknown := [key for key in part if key not in (*own, *settings)]:
-                yield f"{kind}: {part.get('title')}: unknown {', '.join(unknown)}; known: {', '.join(settings)}"
-    if table.baseline is not None and table.baseline not in [row.get("title") for row in table.rows]:
-        yield f"baseline: {table.baseline}: no such row"
-    titles = [column.get("title") for column in table.columns]
-    for row in table.rows:
-        if len(row.get("published", [])) != len(table.columns):
-            yield f"rows: {row.get('title')}: published: expected {len(table.columns)} figures, null for none"
-        if not {*row.get("columns", [])} <= {*titles}:
-            yield f"rows: {row.get('title')}: columns: unknown columns in {', '.join(row['columns'])}"
+    return typed(PublishedTable, {"name": path.stem, **values})

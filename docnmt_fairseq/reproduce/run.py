@@ -46,11 +46,6 @@ def reproduce(table: PublishedTable, request: Options, rows: Sequence[str] = (),
     """
     part = table.only(rows, columns)
     kind = FIGURES[table.figures]
-    given = {"--size": request.size, "--updates": request.updates, "--train-options": request.train_options}
-    if unused := [option for option, value in given.items() if value and option not in kind.uses]:
-        raise InputError(f"{', '.join(unused)}: not for {table.name}, whose models do not depend on it; leave it out")
-    if not part.cells:
-        raise InputError(f"--rows, --columns: {table.name} has no figures of ours in these cells")
     settings = {"seeds": list(request.seeds), "changes": request.changes, "smoke": request.smoke}
     path = request.output / f"{table.name}.json"
     with folder_lock(request.output):

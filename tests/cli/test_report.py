@@ -45,10 +45,10 @@ def test_text_input(checkpoint, data_bin, tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--document", "4"], "--document 4"),
+        (["--document", "0"], "--document 0"),
         (["--split", "none"], "'none'"),
         (["--log", "missing"], "missing"),
-        (["--results", "missing"], "--results missing"),
+        (["--results", "missing"], "missing"),
     ],
 )
 def test_bad_input(checkpoint, data_bin, tmp_path, capsys, options, message):

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -65,12 +64,7 @@ def test_embeddings_of_a_checkpoint(data_bin, checkpoint):
         np.testing.assert_array_equal(vector, embeddings[task.source_dictionary.index(word)].float().numpy())
 
 
-def test_checkpoints_with_other_dictionaries_or_infinite_embeddings_are_errors(data_bin, checkpoint, tmp_path):
+def test_checkpoints_with_other_dictionaries_are_errors(data_bin, checkpoint, tmp_path):
     other = toy.with_other_words(data_bin, tmp_path / "other", side="src")
     with pytest.raises(InputError):
         read_checkpoint_vectors(checkpoint, other)
-    state = torch.load(checkpoint, weights_only=False)
-    state["model"]["encoder.embed_tokens.weight"][5] = float("nan")
-    torch.save(state, tmp_path / "nan.pt")
-    with pytest.raises(InputError):
-        read_checkpoint_vectors(tmp_path / "nan.pt", data_bin)

@@ -42,10 +42,7 @@ def recipe(path, output, *options):
         (["--seeds", "1 x"], "--seeds"),
         (["--processes", "7"], "--processes 7: batch_tokens 4,096"),
         (["--updates", "0"], "--updates 0"),
-        (["--size", "nope"], "--size nope: no such size of document_transformer; known: tiny, small, iwslt, base, big"),
-        (["--size", "big", "--models", "rnnsearch"], "--size big"),
         (["--raw", "nowhere"], "--raw nowhere"),
-        (["--words"], "--words"),
         ([], "train.en: not in --raw"),
     ],
 )
@@ -54,14 +51,13 @@ def test_bad_input(tmp_path, capsys, options, message):
     assert message in capsys.readouterr().err
 
 
-def test_unknown_sizes_models_and_tasks_of_the_file_are_errors_before_anything_runs(tmp_path):
+def test_unknown_models_and_tasks_of_the_file_are_errors_before_anything_runs(tmp_path):
     for replacement, key in (
         (("model: sentence", "model: nonsense"), "training: start: model: nonsense"),
         (("    document_translation:", "    translation:"), "task_options: translation"),
-        (("size: small", "size: nope"), "training: size: nope"),
     ):
         with pytest.raises(InputError, match=key):
-            small_recipe(changed(tmp_path, replacement), tmp_path / "out", smoke="size" not in key)
+            small_recipe(changed(tmp_path, replacement), tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 

@@ -146,7 +146,7 @@ def test_missing_input_of_metrics_is_reported_before_the_training(tmp_path, monk
     folder = raw(dataset, tmp_path / "raw")
     (folder / "unseen.register.tsv").write_text("1\tvous\n", encoding="utf-8")
     dataset.prepare["vocab_size"] = 60
-    with pytest.raises(InputError, match=r"scores: register of unseen: .*unseen\.register\.tsv:1"):
+    with pytest.raises(InputError, match=r"unseen\.register\.tsv:1"):
         small_recipe(dataset, tmp_path / "out", smoke=False, raw=folder).run()
     (folder / "unseen.register.tsv").unlink()
     with pytest.raises(InputError):

@@ -136,10 +136,9 @@ def test_steps_are_divided_among_processes(count, options, share):
     assert " ".join(Machine(count).batch_options(80, options)) == share
 
 
-@pytest.mark.parametrize("options", [["--batch-size", "3"], ["--max-tokens", "7"]])
-def test_steps_that_cannot_be_divided_are_errors(options):
-    with pytest.raises(InputError, match=options[0]):
-        Machine(2).batch_options(80, options)
+def test_steps_that_cannot_be_divided_are_errors():
+    with pytest.raises(InputError, match="--batch-size"):
+        Machine(2).batch_options(80, ["--batch-size", "3"])
     with pytest.raises(InputError):
         Machine(3).batch_options(80, [])
 

@@ -9,7 +9,6 @@ import pytest
 
 from docnmt_fairseq.checkpoints import Ensemble
 from docnmt_fairseq.context.base import CONTEXT_MECHANISMS, DECODER_MECHANISMS, TARGET_MECHANISMS
-from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.layers.capture import Relevance
 from docnmt_fairseq.report.html import words_html
 from docnmt_fairseq.report.inspection import dataset_of_lines, inspect
@@ -115,7 +114,7 @@ def test_documents_of_a_split(data_bin):
         (6, ["c", "d", "</s>"], ["d", "c", "</s>"])
     ]
     assert views_of(of.model, inspection)[0].heads == 0  # one sentence has no context
-    with pytest.raises(InputError):
+    with pytest.raises(IndexError):
         inspect(of, dataset, 8)
 
 

@@ -7,7 +7,6 @@ import pytest
 import torch
 from PIL import Image
 
-from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.recipes.recipe import Options
 from docnmt_fairseq.reproduce.base import Cell
 from docnmt_fairseq.reproduce.figures import images, sentiment
@@ -33,13 +32,6 @@ def test_labelled_texts_are_lowercased_and_tokenised(tmp_path):
     dictionary = sentiment.dictionary_of(found)
     bags = sentiment.Bags.of([(0, ["no", "never"])], dictionary)
     assert bags.bags[0].tolist() == [dictionary["no"], sentiment.UNSEEN]
-
-
-@pytest.mark.parametrize("line", ["2\tx", "1 x", "1\t ", "1\t\x01", ""])
-def test_invalid_lines_are_errors(tmp_path, line):
-    (tmp_path / "x").write_text(f"1\tgood\n{line}\n", encoding="utf-8")
-    with pytest.raises(InputError, match="x:2: expected a label"):
-        sentiment.read_labelled(tmp_path / "x")
 
 
 def test_average_of_word_vectors_with_zero_for_unseen_words():

@@ -12,7 +12,7 @@ from docnmt_fairseq.recipes.dataset import read_dataset_config
 from docnmt_fairseq.recipes.processes import Machine
 from docnmt_fairseq.recipes.recipe import Options
 from docnmt_fairseq.reproduce import published
-from docnmt_fairseq.reproduce.base import FIGURES, recipe_options
+from docnmt_fairseq.reproduce.base import recipe_options
 from docnmt_fairseq.reproduce.figures.scores import TOKENS_PER_LINE, TOKENS_PER_SECOND, ScoresOfModels
 from docnmt_fairseq.reproduce.listing import ELSEWHERE, WIDTH, table_list
 from docnmt_fairseq.reproduce.published import read_table, read_table_file, table_names
@@ -136,26 +136,8 @@ def test_hours_with_limited_lines_per_batch(tmp_path):
         assert hours == pytest.approx(100_000 * lines * TOKENS_PER_LINE / TOKENS_PER_SECOND / 3600)
 
 
-@pytest.mark.parametrize(
-    ("name", "given", "flags"),
-    [
-        ("context-aware-figure-13", {"updates": 7}, "--updates"),
-        ("structure-table-1", {"size": "small", "train_options": ("--lr", "1")}, "--size, --train-options"),
-        ("context-aware-figure-9", {"size": "small", "updates": 7}, "--size"),
-        ("memory-table-1", {"updates": 7}, "--updates"),
-    ],
-)
-def test_options_without_effect_are_errors(name, given, flags, tmp_path):
-    with pytest.raises(InputError, match=f"^{flags}: "):
-        reproduce(read_table(name), request(tmp_path, **given))
-    assert not (tmp_path / "out").exists()
-
-
-def test_rows_and_columns_without_a_cell_are_errors(tmp_path):
-    table = read_table("han-table-1")
-    with pytest.raises(InputError):
-        reproduce(table, request(tmp_path), rows=["cache"])
-    assert "| cache | 28.86 | – | – |" in table_text(table, request(tmp_path), {})
+def test_rows_without_a_cell(tmp_path):
+    assert "| cache | 28.86 | – | – |" in reproduce(read_table("han-table-1"), request(tmp_path), rows=["cache"])
 
 
 @pytest.mark.parametrize(
@@ -227,8 +209,7 @@ def test_smoke(name, shared, capsys):
     table = read_table(name)
     rows = FEW.get(name) or [row["title"] for row in table.rows[:1]]
     columns = [column["title"] for column in table.columns if not name.startswith("context-aware-table")][:1]
-    few = ["--updates", "2"] if "--updates" in FIGURES[table.figures].uses else []
-    words = ["--rows", *rows, *(["--columns", *columns] if columns else []), *few, "--workers", "1"]
+    words = ["--rows", *rows, *(["--columns", *columns] if columns else []), "--updates", "2", "--workers", "1"]
     assert cli.main(["reproduce", name, "--smoke", "--output", str(shared), *words]) == 0
     text = capsys.readouterr().out
     found = json.loads((shared / f"{name}.json").read_text())["cells"]

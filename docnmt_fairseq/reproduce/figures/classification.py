@@ -1,6 +1,7 @@
 """Accuracies of the classifiers of [Z] sec. 4.2, 4.6 and 4.7: their training, and what both kinds have in common."""
 
 import json
+from abc import abstractmethod
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Callable, Dict, Iterator, List, Optional, Protocol, Tuple
@@ -118,7 +119,6 @@ class Accuracies(Figures):
     The data are files of ``--raw``, or synthetic in a smoke run.
     """
 
-    uses = ("--updates",)
     processor = "CPU"
 
     @property
@@ -126,9 +126,9 @@ class Accuracies(Figures):
         """Device of the models."""
         return torch.device("cuda" if torch.cuda.is_available() and not self.request.machine.cpu else "cpu")
 
+    @abstractmethod
     def budget_of(self, cell: Cell) -> Budget:
         """Returns the training settings of a cell."""
-        raise NotImplementedError
 
     def draw(self, name: str) -> List[Path]:
         """Accuracy by update of the first seed, a picture per column ([Z] Fig. 9, 10, 17, 19 and 20)."""
@@ -167,9 +167,9 @@ class Accuracies(Figures):
     def values(self) -> Dict[Cell, List[float]]:
         return {cell: [self._value(cell, seed) for seed in self.request.seeds] for cell in self.cells}
 
+    @abstractmethod
     def accuracies(self, cell: Cell, seed: int) -> List[float]:
         """Trains the model of a cell and returns its test accuracy at every evaluation."""
-        raise NotImplementedError
 
     @property
     def _path(self) -> Path:

@@ -15,8 +15,6 @@ from torch.nn import functional as F
 
 from docnmt_fairseq.ca_layers.convolution import ContextAwareConvolution, ConvolutionalResidual, same_padding
 from docnmt_fairseq.ca_layers.feed_forward import ResidualBlock
-from docnmt_fairseq.corpus.files import DAMAGED
-from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.layers.capture import ContextFreeIndicator, capture
 from docnmt_fairseq.reproduce.base import FIGURES, Cell
 from docnmt_fairseq.reproduce.figures.classification import Accuracies, Batch, Budget, train
@@ -107,42 +105,25 @@ class Images:
 
 def read_idx(path: Path) -> np.ndarray:
     """Reads an array of bytes in the format of MNIST, perhaps gzipped."""
-    content = _content(path)
-    dimensions = content[3] if len(content) > 3 and content[:3] == b"\0\0\x08" else 0
-    shape = tuple(np.frombuffer(content[4 : 4 + 4 * dimensions], dtype=">i4").tolist())
-    if not dimensions or len(content) != 4 + 4 * dimensions + int(np.prod(shape)):
-        raise InputError(f"{path}: not a file of MNIST (IDX, bytes)")
+    content = path.read_bytes()
+    content = gzip.decompress(content) if path.suffix == ".gz" else content
+    dimensions = content[3]
+    shape = np.frombuffer(content[4 : 4 + 4 * dimensions], dtype=">i4")
     return np.frombuffer(content, dtype=np.uint8, offset=4 + 4 * dimensions).reshape(shape)
 
 
 def read_mnist(images: Path, labels: Path) -> Images:
     """Reads the images and labels of MNIST."""
     pixels, numbers = read_idx(images), read_idx(labels)
-    if pixels.ndim != 3 or numbers.ndim != 1 or len(pixels) != len(numbers):
-        raise InputError(f"{images} and {labels}: expected images and as many labels")
     return Images(torch.from_numpy(pixels.copy())[:, None], torch.from_numpy(numbers.astype(np.int64)))
 
 
 def read_cifar(paths: Sequence[Path]) -> Images:
     """Reads the binary version of CIFAR-10: a label and 3,072 bytes per image."""
-    rows: List[np.ndarray] = []
-    size = 1 + int(np.prod(SHAPES["cifar"]))
-    for path in paths:
-        content = _content(path)
-        if not content or len(content) % size:
-            raise InputError(f"{path}: not a file of CIFAR-10's binary version")
-        rows.append(np.frombuffer(content, dtype=np.uint8).reshape(-1, size))
-    joined = np.concatenate(rows)
+    size = 1 + math.prod(SHAPES["cifar"])
+    joined = np.concatenate([np.fromfile(path, dtype=np.uint8).reshape(-1, size) for path in paths])
     images = torch.from_numpy(joined[:, 1:].copy()).unflatten(1, SHAPES["cifar"])
     return Images(images, torch.from_numpy(joined[:, 0].astype(np.int64)))
-
-
-def _content(path: Path) -> bytes:
-    try:
-        content = path.read_bytes()
-        return gzip.decompress(content) if path.suffix == ".gz" else content
-    except DAMAGED as error:
-        raise InputError(f"{path}: cannot be read: {error}") from error
 
 
 class Convolution(nn.Module):

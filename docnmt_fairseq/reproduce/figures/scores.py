@@ -7,9 +7,8 @@ from dataclasses import replace
 from datetime import date
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Any, Dict, List, Mapping, Optional, Tuple
+from typing import Dict, List, Optional, Tuple
 
-from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.evaluation.metrics.meteor import Meteor, MeteorOptions
 from docnmt_fairseq.evaluation.postprocess import Translation, read_translation, tokenized_sign_test
 from docnmt_fairseq.evaluation.texts import read_references, read_text
@@ -18,7 +17,7 @@ from docnmt_fairseq.recipes.dataset import TEST, DatasetConfig, read_dataset_con
 from docnmt_fairseq.recipes.models import Model, model
 from docnmt_fairseq.recipes.processes import last_value
 from docnmt_fairseq.recipes.recipe import STEPS, UNEDITED, Recipe
-from docnmt_fairseq.recipes.results import ResultFiles, Scores, reference_tokens, unedited_scores
+from docnmt_fairseq.recipes.results import ResultFiles, reference_tokens, unedited_scores
 from docnmt_fairseq.recipes.splits import further_references
 from docnmt_fairseq.recipes.training import BEST, FINISHED, RECORD
 from docnmt_fairseq.report import ReportOptions
@@ -46,7 +45,6 @@ class ScoresOfModels(Figures):
     """
 
     settings: Tuple[str, ...] = ("recipe", "model", "options", "number", "score")
-    uses = ("--size", "--updates", "--train-options")
     last_step = STEPS[-1]  # of the recipes
 
     @cached_property
@@ -132,7 +130,7 @@ class ScoresOfModels(Figures):
         if cell.settings["model"] == UNEDITED:
             return []
         log = self._folder(cell.settings["recipe"], model_name(cell), self.request.seeds[0]) / "train.log"
-        return read_curves(log, [quantity])[quantity].get(data, []) if log.exists() else []
+        return read_curves(log, [quantity]).get(quantity, {}).get(data, []) if log.exists() else []
 
     def p_values(self, baseline: str) -> Dict[Cell, List[float]]:
         """Sign test of Collins et al. (2005) with BLEU over tokens."""
@@ -171,11 +169,7 @@ class ScoresOfModels(Figures):
             metric = Meteor(references, MeteorOptions(str(self._meteor(cell)), dataset.target_lang))
             return metric.corpus_score(metric.statistics(read_text(files.text, references)))
         scores = files.scores(dataset)
-        value = score_of(scores, name)
-        if value is None:
-            known = [*(one for one, score in scores.items() if isinstance(score, float)), *scores.get("metrics", {})]
-            raise InputError(f"{cell.row}, {cell.column}: {recipe} has no score {name}; known: {', '.join(known)}")
-        return value
+        return float(scores[name] if name in scores else scores["metrics"][name]["score"])
 
 
 @FIGURES.register("training-log")
@@ -250,9 +244,3 @@ def _options(cell: Cell) -> List[str]:
 def model_name(cell: Cell) -> str:
     """Returns the folder name of a cell's model; equal models have equal names."""
     return re.sub(r"[^\w.-]+", "_", "".join([cell.settings["model"], *_options(cell)]))
-
-
-def score_of(scores: Scores, name: str) -> Optional[float]:
-    """Returns a score, or the score of an extra metric; None if there is none."""
-    extra: Mapping[str, Any] = scores.get("metrics", {}).get(name, {})
-    return scores.get(name, extra.get("score"))

@@ -13,7 +13,6 @@ from docnmt_fairseq.batch.ragged import Ragged
 from docnmt_fairseq.ca_layers.embeddings import SparseFeatures
 from docnmt_fairseq.corpus.files import read_lines
 from docnmt_fairseq.corpus.tokenizers import tokenizer
-from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.reproduce.base import FIGURES, Cell
 from docnmt_fairseq.reproduce.figures.classification import Accuracies, Batch, Budget, train
 
@@ -61,14 +60,9 @@ class Sentiment(Accuracies):
 
 def read_labelled(path: Path) -> Labelled:
     """Reads lines ``LABEL<TAB>TEXT`` with labels 0 and 1; the text is lowercased and tokenised."""
-    tokenize, texts = tokenizer("moses", "en"), []
-    for number, line in enumerate(read_lines(path, strip="\r\n"), start=1):
-        label, tab, text = line.partition("\t")
-        words = tokenize(text.lower()).split()
-        if label not in ("0", "1") or not tab or not words:
-            raise InputError.at(path, number, "expected a label, 0 or 1, a tab and a text")
-        texts.append((int(label), words))
-    return texts
+    tokenize = tokenizer("moses", "en")
+    pairs = (line.split("\t", 1) for line in read_lines(path, strip="\r\n"))
+    return [(int(label), tokenize(text.lower()).split()) for label, text in pairs]
 
 
 def dictionary_of(texts: Labelled) -> Dict[str, int]:

@@ -88,12 +88,7 @@ class Similarity(Figures):
         """Returns the pairs of a cell's training or test set."""
         *names, form = FILES[cell.settings["set"]]
         pairs, year = self._read(names[part], form), cell.settings.get("year")
-        if year is None:
-            return pairs
-        by_year = pairs.by_year()
-        if str(year) not in by_year:
-            raise InputError(f"{names[part]}: no pairs of {year}; years: {', '.join(by_year)}")
-        return by_year[str(year)]
+        return pairs if year is None else pairs.by_year()[str(year)]
 
     @cache  # noqa: B019  (lives as long as the run)
     def _read(self, name: str, form: str) -> JudgedPairs:
