@@ -107,7 +107,7 @@ def default_text(known: "Field[Any]") -> str:
     default = default_of(known)
     if isinstance(default, Enum):
         default = default.value
-    if default is None or default == [] or known.type is bool:
+    if default in (None, "", (), []) or known.type is bool:
         return "off" if default is False else "on" if default is True else ""
     interpolated = re.fullmatch(r"\$\{(?:\w+\.)?(\w+)\}", str(default))
     return f"as `{flag_of(interpolated[1])}`" if interpolated else f"`{default}`"
