@@ -76,18 +76,11 @@ def test_reports_of_models(data_bin, trained, contrast):
     assert report["overall"]["chance"] is None and list(report["groups"]["rule"]) == ["r", "s"]
 
 
-@pytest.mark.parametrize(
-    "translations, outcomes",
-    [
-        ("c, B!\nd\n", ["right", "wrong"]),
-        ("B <eos> c\nd\n", ["wrong", "wrong"]),
-        ("B! C\nd. E.\n", ["wrong", "right"]),  # the second item has no context, so all sentences count
-    ],
-)
-def test_ctxpro_with_translations(tmp_path, contrast, translations, outcomes):
-    (tmp_path / "translations").write_text(translations, encoding="utf-8")
+def test_ctxpro_with_translations(tmp_path, contrast):
+    (tmp_path / "translations").write_text("B! C\nd. E.\n", encoding="utf-8")
     report = contrast("ctxpro", "--translations", str(tmp_path / "translations"))
-    assert [one["outcome"] for one in report["answers"]] == outcomes
+    # The second item has no context, so all sentences count.
+    assert [one["outcome"] for one in report["answers"]] == ["wrong", "right"]
 
 
 def test_items_of_another_language_are_reported(data_bin, trained, contrast, tmp_path, caplog):

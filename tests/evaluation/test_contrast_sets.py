@@ -222,11 +222,9 @@ def without(entry, name):
 @pytest.mark.parametrize(
     ("read", "content", "message"),
     [
-        (voita.read, [without(VOITA, "src")], "item 0: "),
         (voita.read, [VOITA, {**VOITA, "true_ind": 2}], "item 1: "),
         (voita.read, [{**VOITA, "dst": ["A _eos B"]}], "item 0: dst[0]"),
         (bawden.read, {"1": {"src": ["a", "b"], "trg": [{"correct": ["x", "y"]}]}}, "item 1: "),
-        (read_contrapro, [CONTRAPRO, without(CONTRAPRO, "ante distance")], "item 1: "),
         (ctxpro.read, [without(CTXPRO, "expected")], "item 0: missing or invalid field (KeyError: 'expected')"),
     ],
 )

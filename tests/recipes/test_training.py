@@ -54,27 +54,6 @@ def test_fairseq_parses_the_options_of_every_model(data_bin, name):
         assert args.encoder_embed_dim == (512 if not budget.smoke else 32 if "rnn" in args.arch else 64)
 
 
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [
-        ("concatenation-4to1", {"concatenate_source": 4, "concatenate_target": 1, "segment_embeddings": True}),
-        ("sentence-attention", {"context_attention": "sentence-encodings", "sentence_positions": "learned"}),
-        ("tree", {"context_attention": "tree", "context_top_t_anneal_start": 15}),
-        ("tree-paper", {"context_attention": "tree", "context_placement": "replace", "context_layers": [0, 1]}),
-        ("rnnsearch", {"clip_norm": 1.0}),
-        ("memory-3", {"context_attention": "memory", "context_sentences": 3, "memory_combination": "parallel"}),
-        ("han-target", {"context_attention": "none", "target_context_attention": "han"}),
-        ("conditional-target", {"context_top_t": 4, "target_context_attention": "han", "context_sentences": 8}),
-        ("previous-flat", {"extra_sources": "previous:1", "attention_combination": "flat"}),
-        ("mt-rnn-hierarchical", {"extra_sources": "text:mt", "attention_combination": "hierarchical"}),
-        ("han-both", {"context_attention": "han", "target_context_attention": "han"}),
-    ],
-)
-def test_options_of_models(data_bin, name, expected):
-    args = parsed(data_bin, name)
-    assert {key: getattr(args, key) for key in expected} == expected
-
-
 def test_a_sentence_is_hardly_ever_in_its_own_memory(tmp_path):
     """[M] sec. 4.3: in training the memory has the contexts of the whole batch."""
     words = (f"w{number}" for number in itertools.count())
