@@ -72,7 +72,7 @@ def test_text_that_was_not_tokenised(data, capsys):
     "tokens, options, message",
     [
         (["\u2581the \u2581dog", *TOKENS[1:]], [], "--remove-bpe sentencepiece"),
-        (TOKENS[:3], [], "ids of"),
+        (TOKENS[:3], [], "lacks: 4;"),
         (TOKENS, ["--split", "valid"], "text/valid.es"),
         (TOKENS, ["--data", "nowhere"], "--data nowhere"),
     ],
