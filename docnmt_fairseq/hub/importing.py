@@ -55,6 +55,8 @@ def import_model(source: str, options: ImportOptions) -> Dict[str, Any]:
         InputError: the output exists; the model cannot be read, or expressed in the architecture.
     """
     languages, output = options.languages, options.output
+    if languages[0] == languages[1]:
+        raise InputError("--source-lang and --target-lang must differ")
     if output.exists():
         raise InputError(f"--output {output}: exists; remove it, or choose another folder")
     path, commit = find(source, options.revision)

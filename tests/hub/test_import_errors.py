@@ -143,6 +143,7 @@ def test_licence_of_the_model_card(tmp_path, card, stated):
 def test_unknown_and_ambiguous_languages(nllb, tmp_path):
     refused(nllb, "--source-code en")
     refused(nllb, "--target-code zho", codes=("eng_Latn", "zho"))
+    refused(nllb, "--target-lang", languages=("de", "de"))
     folder = shutil.copytree(nllb, tmp_path / "released")
     (folder / "tokenizer.json").unlink()
     refused(folder, "--source-code eng_Latn", codes=CODES)
