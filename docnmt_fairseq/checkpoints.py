@@ -9,7 +9,7 @@ import torch
 from fairseq import checkpoint_utils, utils
 from fairseq.data import Dictionary
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
-from fairseq.models import ARCH_MODEL_REGISTRY, MODEL_DATACLASS_REGISTRY, BaseFairseqModel
+from fairseq.models import BaseFairseqModel
 from fairseq.tasks import TASK_REGISTRY, FairseqTask
 from omegaconf import DictConfig, OmegaConf, open_dict
 from tqdm import tqdm
@@ -76,8 +76,6 @@ def load_ensemble(
     """
     folder = data_bin(Path(data))
     overrides = {"data": str(folder), **(overrides or {})}
-    for path in paths:
-        check_file(path)
     models: List[BaseFairseqModel] = []
     for path in paths:
         state = first if first is not None and not models else read_checkpoint(path, overrides)
@@ -92,35 +90,12 @@ def load_ensemble(
 def _build(
     path: PathLike, state: Dict[str, Any], folder: Path, task: Optional[FairseqTask]
 ) -> Tuple[BaseFairseqModel, FairseqTask]:
-    _check_registered(path, state["cfg"])
     try:
         (model,), _, task = checkpoint_utils.load_model_ensemble_and_task([str(path)], task=task, state=state)
-    except InputError as error:
-        raise InputError(f"--path {path}: {error}") from None
-    except RuntimeError as error:  # PyTorch's error for parameters of another shape, which the second line names
-        detail = shorten(" ".join(str(error).split("\n")[1:2]) or first_line(error), 200)
-        if "embed_tokens" in detail or "output_projection" in detail:
-            reason = f"does not fit the dictionaries of {folder}; give the --data of its training"
-        else:
-            reason = f"does not fit --data {folder}, or this version of the model"
-        raise InputError(f"--path {path}: {reason} ({detail})") from error
-    except (OSError, KeyError, AssertionError) as error:
-        raise InputError(f"--path {path}: cannot be loaded with --data {folder}: {first_line(error)}") from error
+    except (RuntimeError, OSError, AssertionError) as error:
+        detail = " ".join(str(error).split("\n")[:2])  # the second line names the parameter of another shape
+        raise InputError(f"--path {path}: does not fit --data {folder}: {shorten(detail, 200)}") from error
     return model, task
-
-
-def _check_registered(path: PathLike, cfg: DictConfig) -> None:
-    """Refuses a checkpoint whose architecture or task is not registered."""
-    for kind, part, registries in (
-        ("architecture", cfg.model, (ARCH_MODEL_REGISTRY, MODEL_DATACLASS_REGISTRY)),
-        ("task", cfg.task, (TASK_REGISTRY,)),
-    ):
-        name = getattr(part, "_name", None) or getattr(part, "arch", None)
-        if name is not None and not any(name in registry for registry in registries):
-            remedy = "import the package that registers it: docnmt --user-dir DIR COMMAND"
-            raise InputError(
-                f"--path {path}: unknown {kind} {name}; {remedy} (trained with --user-dir {cfg.common.user_dir})"
-            )
 
 
 def read_checkpoint(path: PathLike, overrides: Optional[Mapping[str, object]] = None) -> Dict[str, Any]:
@@ -134,15 +109,11 @@ def read_checkpoint(path: PathLike, overrides: Optional[Mapping[str, object]] = 
         InputError: the file is missing, not a checkpoint, or cannot be loaded safely.
     """
     docnmt_fairseq.register()
-    check_file(path)
     try:
         state: Dict[str, Any] = checkpoint_utils.load_checkpoint_to_cpu(str(path), overrides)
         state["cfg"].task  # noqa: B018  (missing in files that are not checkpoints of a model)
-    except InputError as error:
-        raise InputError(f"--path {error}") from None
     except Exception as error:  # other files cause various errors
-        reason = f"not a checkpoint, or cannot be loaded safely ({first_line(error)})"
-        raise InputError(f"--path {path}: {reason}") from None
+        raise InputError(f"--path {path}: cannot be loaded safely as a checkpoint: {first_line(error)}") from None
     return state
 
 
@@ -171,7 +142,6 @@ def read_configuration(path: PathLike) -> DictConfig:
         InputError: see :func:`read_checkpoint`.
     """
     docnmt_fairseq.register()
-    check_file(path)
     try:
         state: Dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
     except Exception:  # an old format, or not a checkpoint
@@ -184,18 +154,6 @@ def read_configuration(path: PathLike) -> DictConfig:
 def data_of_training(checkpoint: Mapping[str, Any]) -> Path:
     """Data-bin that the model of a checkpoint was trained with; it may not exist any more."""
     return Path(utils.split_paths(checkpoint["cfg"].task.get("data") or ".")[0])
-
-
-def check_file(path: PathLike) -> None:
-    """Refuses a missing checkpoint.
-
-    Raises:
-        InputError: there is no such file, or it is a folder.
-    """
-    if Path(path).is_dir():
-        raise InputError(f"--path {path}: is a folder; give a checkpoint in it")
-    if not Path(path).is_file():
-        raise InputError(f"--path {path}: no such file")
 
 
 def write_checkpoint(state: Mapping[str, Any], path: PathLike) -> None:

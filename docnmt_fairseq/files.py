@@ -38,9 +38,9 @@ def atomic_paths(*paths: PathLike) -> Iterator[List[Path]]:
     """
     targets = [_link_target(Path(path)) for path in paths]
     partials = [target if is_stream(target) else partial_path(target) for target in targets]
-    with _write_errors(paths[0]):
+    with write_errors(paths[0]):
         for target in targets:
-            if target.is_dir():
+            if target.is_dir():  # os.replace would fail after the work
                 raise InputError(f"{target}: cannot be written: is a folder; give a file")
             target.parent.mkdir(parents=True, exist_ok=True)
         try:
@@ -70,7 +70,7 @@ def atomic_folder(path: PathLike) -> Iterator[Path]:
     path = _link_target(Path(path))
     partial = partial_path(path)
     shutil.rmtree(partial, ignore_errors=True)
-    with _write_errors(path):
+    with write_errors(path):
         try:
             partial.mkdir(parents=True)
             yield partial
@@ -82,7 +82,7 @@ def atomic_folder(path: PathLike) -> Iterator[Path]:
 
 
 @contextmanager
-def _write_errors(path: PathLike) -> Iterator[None]:
+def write_errors(path: PathLike) -> Iterator[None]:
     """Context in which errors of the system become an :class:`InputError` that names the file, otherwise ``path``."""
     try:
         yield
@@ -143,7 +143,7 @@ def sha256(path: PathLike) -> str:
     """SHA-256 of the content of a file; for a folder, of the names and hashes of its files.
 
     Raises:
-        InputError: it cannot be read, or is a pipe or device.
+        InputError: it is a pipe or device.
     """
     path = Path(path)
     refuse_streams(path)
@@ -152,11 +152,8 @@ def sha256(path: PathLike) -> str:
         for file in sorted(file for file in path.rglob("*") if file.is_file()):
             digest.update(f"{file.relative_to(path)}\n{sha256(file)}\n".encode("utf-8", "surrogateescape"))
         return digest.hexdigest()
-    try:
-        with open(path, "rb") as stream:
-            return hashlib.file_digest(stream, "sha256").hexdigest()
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}") from error
+    with open(path, "rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def identity(path: PathLike) -> Optional[List[int]]:
@@ -205,7 +202,7 @@ def folder_lock(folder: PathLike) -> Iterator[None]:
 def _lock(file: Path, path: Path) -> Iterator[None]:
     """Holds a lock, which the system releases when the process ends, however it ends."""
     lock = FileLock(file)
-    with _write_errors(file):
+    with write_errors(file):
         file.parent.mkdir(parents=True, exist_ok=True)
         try:
             lock.acquire(timeout=LOCK_TIMEOUT)

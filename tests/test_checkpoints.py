@@ -48,31 +48,22 @@ def test_checkpoints_without_digests_accept_any_dictionary(data_bin, tmp_path):
     assert load_ensemble(trained, data=toy.with_other_words(data_bin, tmp_path / "other")).models
 
 
-@pytest.mark.parametrize(
-    ("parameter", "reason"),
-    [
-        ("encoder.embed_tokens.weight", "the dictionaries of"),
-        ("layers.0.self_attn.q_proj.weight", "this version of the"),
-    ],
-)
-def test_parameters_of_another_shape_are_named(data_bin, tmp_path, parameter, reason):
+def test_parameters_of_another_shape_are_named(data_bin, tmp_path):
     trained = toy.train(data_bin, tmp_path / "model", "--max-update", "1")
     state = torch.load(trained, weights_only=True)
-    name = next(key for key in state["model"] if key.endswith(parameter))
+    name = "encoder.embed_tokens.weight"
     state["model"][name] = state["model"][name][:-1].clone()
     torch.save(state, trained)
-    with pytest.raises(InputError, match=f"{reason} .*{name}"):
+    with pytest.raises(InputError, match=f"--path .*--data {data_bin}: .*{name}"):
         load_ensemble(trained, data=data_bin)
 
 
-@pytest.mark.parametrize("part", ["model", "task"])
-def test_the_package_of_unknown_names_is_named(data_bin, tmp_path, part):
+def test_unknown_architectures_are_named(data_bin, tmp_path):
     trained = toy.train(data_bin, tmp_path / "model", "--max-update", "1")
     state = torch.load(trained, weights_only=True)
-    state["cfg"][part]["_name"] = "document_mine"
-    state["cfg"]["common"]["user_dir"] = "mine"
+    state["cfg"]["model"]["_name"] = "document_mine"
     torch.save(state, trained)
-    with pytest.raises(InputError, match=r"document_mine.* --user-dir mine"):
+    with pytest.raises(InputError, match="document_mine"):
         load_ensemble(trained, data=data_bin)
 
 

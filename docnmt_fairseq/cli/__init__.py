@@ -15,27 +15,13 @@ import sys
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
-from typing import Any, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple
+from typing import Dict, Iterable, Iterator, List, Optional, Sequence, Tuple
 
 from docnmt_fairseq import __version__, load_plugins
 from docnmt_fairseq.errors import InputError
 
 USER_DIR = "custom package to import before COMMAND, which can then use everything that it registers"
 QUIET = ("fairseq.tasks.text_to_speech",)  # reports missing optional packages when fairseq is imported
-
-
-class Parser(argparse.ArgumentParser):
-    """Parser, also of subcommands, that refuses empty paths, e.g. of unset shell variables."""
-
-    def __init__(self, *args: Any, **kwargs: Any):
-        super().__init__(*args, **kwargs)
-        self.register("type", Path, _path)
-
-
-def _path(text: str) -> Path:
-    if not text:
-        raise argparse.ArgumentTypeError("an empty name; give one, '.' for this folder")
-    return Path(text)
 
 
 def command_modules() -> Dict[str, ModuleType]:
@@ -46,7 +32,7 @@ def command_modules() -> Dict[str, ModuleType]:
 
 def build_parser() -> argparse.ArgumentParser:
     """Parser of ``docnmt`` with its subcommands."""
-    parser = Parser(prog="docnmt", description="Document-level machine translation with fairseq.")
+    parser = argparse.ArgumentParser(prog="docnmt", description="Document-level machine translation with fairseq.")
     parser.add_argument("--user-dir", metavar="DIR", help=USER_DIR)
     parser.add_argument("--version", action="version", version=f"docnmt_fairseq {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
@@ -72,10 +58,8 @@ def split_pairs(pairs: Iterable[Tuple[str, str]]) -> Dict[str, str]:
     found: Dict[str, str] = {}
     for option, pair in pairs:
         name, _, value = pair.partition("=")
-        if not name or not value:
-            raise InputError(f"{option} {pair}: expected NAME=VALUE")
-        if name in found:
-            raise InputError(f"{option} {pair}: the name '{name}' is repeated")
+        if not value or name in found:
+            raise InputError(f"{option} {pair}: expected NAME=VALUE, and each name only once")
         found[name] = value
     return found
 
@@ -120,26 +104,15 @@ def only_warnings(loggers: Iterable[str]) -> Iterator[None]:
 
 
 def import_user_dir(argv: Sequence[str]) -> None:
-    """Imports the package of a leading ``--user-dir`` as fairseq's commands do.
-
-    Raises:
-        InputError: there is no such package, or its name is taken.
-    """
+    """Imports the package of a leading ``--user-dir`` as fairseq's commands do."""
     leading = argparse.ArgumentParser(add_help=False)  # allows abbreviations, as the parser of the command does
     leading.add_argument("--user-dir")
     leading.add_argument("rest", nargs=argparse.REMAINDER)
     folder = leading.parse_known_args(argv)[0].user_dir
-    if folder is None:
-        return
-    path = Path(os.path.abspath(folder))
-    if not (path / "__init__.py").is_file():
-        raise InputError(f"--user-dir {folder}: not a package; give a folder with an __init__.py")
-    other = sys.modules.get(path.name)
-    if "." in path.name or (other is not None and str(path) not in getattr(other, "__path__", ())):
-        raise InputError(f"--user-dir {folder}: the name {path.name} is invalid or taken; rename the folder")
-    from fairseq.utils import import_user_module
+    if folder is not None:
+        from fairseq.utils import import_user_module
 
-    import_user_module(SimpleNamespace(user_dir=str(path)))
+        import_user_module(SimpleNamespace(user_dir=folder))
 
 
 def close_progress_bars() -> None:
@@ -152,8 +125,8 @@ def close_progress_bars() -> None:
 def main(argv: Optional[List[str]] = None) -> int:
     """Runs one subcommand.
 
-    Input errors and errors of files end with status 2 and one line. Ctrl-C prints one line instead of a traceback; the
-    process still ends by the signal.
+    Input errors, errors of the system and of imports end with status 2 and one line. Ctrl-C prints one line
+    instead of a traceback; the process still ends by the signal.
     """
     argv = list(sys.argv[1:] if argv is None else argv)
     logging.basicConfig(format="%(asctime)s | %(message)s", datefmt="%H:%M:%S", level=logging.INFO, stream=sys.stderr)
@@ -162,22 +135,17 @@ def main(argv: Optional[List[str]] = None) -> int:
         with only_warnings(QUIET):
             load_plugins()
             import_user_dir(argv)
-        args, unknown = build_parser().parse_known_args(argv)
+        args = build_parser().parse_args(argv)
         program = f"docnmt {args.command}"
-        if unknown:  # argparse would print the usage of docnmt, not of the subcommand
-            raise InputError(f"unrecognized arguments: {' '.join(unknown)}")
         args.arguments = argv
         if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
             sys.stdout.reconfigure(errors="surrogateescape")  # names of files that are not UTF-8
         with only_warnings([""] if args.quiet else [] if args.verbose else args.hidden):
             check_output(args)
             return args.run(args) or 0
-    except (InputError, OSError) as error:
-        if isinstance(error, OSError) and error.filename is None:
-            raise
-        text = f"{error.filename}: {error.strerror}" if isinstance(error, OSError) else error
+    except (InputError, OSError, ImportError) as error:
         close_progress_bars()
-        print(f"{program}: error: {text}", file=sys.stderr)
+        print(f"{program}: error: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print("docnmt: interrupted", file=sys.stderr)

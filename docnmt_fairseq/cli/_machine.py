@@ -6,7 +6,7 @@ import shlex
 from pathlib import Path
 from typing import Any, Dict, Tuple
 
-from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.cli._options import positive
 from docnmt_fairseq.recipes.processes import PLUGIN, Machine
 
 
@@ -15,36 +15,42 @@ def add_training_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--raw", type=Path, metavar="DIR", help="folder with the files or archives of the data; nothing is downloaded"
     )
-    parser.add_argument("--seeds", default="1", metavar="NUMBERS", help="seeds of each model, with spaces (default: 1)")
+    parser.add_argument(
+        "--seeds", type=numbers, default="1", metavar="NUMBERS", help="seeds of each model, with spaces (default: 1)"
+    )
     parser.add_argument("--size", metavar="SIZE", help="size preset of the architectures (default: the recipe's)")
     parser.add_argument(
         "--updates",
-        type=int,
+        type=positive,
         metavar="N",
         help="updates of each model, in addition to those of a start (default: the recipe's)",
     )
     parser.add_argument(
         "--train-options",
+        type=shlex.split,
         default="",
         metavar="TEXT",
         help="further options of fairseq-train, e.g. --train-options=--fp16; the models then differ from the published",
     )
     parser.add_argument(
         "--processes",
-        type=int,
+        type=positive,
         default=1,
         metavar="N",
         help="GPUs per training, or CPU processes (default: 1)",
     )
     parser.add_argument(
         "--launcher",
+        type=shlex.split,
         default="",
         metavar="COMMAND",
         help="command that starts the --processes processes on several machines, e.g. 'srun torchrun --nnodes 2 …' "
         "(default: torchrun on this machine)",
     )
     parser.add_argument("--cpu", action="store_true", help="do not use GPUs (default if there are none)")
-    parser.add_argument("--workers", type=int, metavar="N", help="processes of the preparation (default: all cores)")
+    parser.add_argument(
+        "--workers", type=positive, metavar="N", help="processes of the preparation (default: all cores)"
+    )
     parser.add_argument(
         "--smoke",
         action="store_true",
@@ -54,50 +60,31 @@ def add_training_arguments(parser: argparse.ArgumentParser) -> None:
 
 def training_settings(args: argparse.Namespace) -> Dict[str, Any]:
     """Returns the values of these options, as fields of :class:`~docnmt_fairseq.recipes.recipe.Options`."""
-    for option in ("updates", "processes", "workers"):
-        value = getattr(args, option)
-        if value is not None and value < 1:
-            raise InputError(f"--{option} {value}: at least 1")
     user_dir = getattr(args, "user_dir", None)
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return {
         "raw": args.raw,
-        "seeds": _seeds(args.seeds),
+        "seeds": args.seeds,
         "machine": Machine(
             args.processes,
             _without_gpu(args),
-            _words("--launcher", args.launcher),
+            tuple(args.launcher),
             PLUGIN if user_dir is None else Path(user_dir).absolute(),
         ),
         "size": args.size,
         "updates": args.updates,
-        "train_options": _words("--train-options", args.train_options),
+        "train_options": tuple(args.train_options),
         "smoke": args.smoke,
         "workers": args.workers or cores,
     }
 
 
-def _words(option: str, text: str) -> Tuple[str, ...]:
-    try:
-        return tuple(shlex.split(text))
-    except ValueError as error:
-        raise InputError(f"{option} {text!r}: {error}") from error
-
-
 def _without_gpu(args: argparse.Namespace) -> bool:
     import torch
 
-    cpu = bool(args.cpu or args.smoke or not torch.cuda.is_available())
-    if not cpu and not args.launcher and args.processes > torch.cuda.device_count():
-        raise InputError(f"--processes {args.processes}: only {torch.cuda.device_count()} GPUs here; or give --cpu")
-    return cpu
+    return bool(args.cpu or args.smoke or not torch.cuda.is_available())
 
 
-def _seeds(text: str) -> Tuple[int, ...]:
-    try:
-        found = tuple(dict.fromkeys(int(number) for number in text.split()))
-    except ValueError:
-        found = ()
-    if not found:
-        raise InputError(f"--seeds {text!r}: expected numbers with spaces between them")
-    return found
+def numbers(text: str) -> Tuple[int, ...]:
+    """Integers with spaces between them, without repetitions."""
+    return tuple(dict.fromkeys(int(number) for number in text.split()))

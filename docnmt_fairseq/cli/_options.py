@@ -6,7 +6,6 @@ from dataclasses import MISSING, Field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Dict, Iterable, List, Optional, Protocol, Sequence, Tuple, get_args
 
-from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.evaluation.tables import STYLES, Part, render
 from docnmt_fairseq.options import allowed_names, default_of, flag_of, help_of
 from docnmt_fairseq.registry import Registry
@@ -101,6 +100,13 @@ def _add_field(
     group.add_argument(*flags, **settings)
 
 
+def positive(text: str) -> int:
+    """Integer of at least 1: a type of arguments, for which argparse reports the ``ValueError``."""
+    if int(text) < 1:
+        raise ValueError
+    return int(text)
+
+
 def add_model_arguments(parser: argparse.ArgumentParser, required: bool = True) -> None:
     """Adds the options that :func:`load_models` reads."""
     model = parser.add_argument_group("model")
@@ -149,7 +155,7 @@ def _add_hardware(parser: argparse.ArgumentParser, max_tokens: int) -> argparse.
     hardware = parser.add_argument_group("hardware")
     hardware.add_argument(
         "--max-tokens",
-        type=int,
+        type=positive,
         default=max_tokens,
         metavar="N",
         help=f"maximum number of tokens in a batch (default: {max_tokens})",
@@ -175,14 +181,13 @@ def load_models(args: argparse.Namespace) -> "Tuple[Ensemble, TextCodec]":
     """Loads the models, onto the GPU if there is one, and the preprocessing of their text.
 
     Raises:
-        InputError: a file is missing, the files do not belong together, or a model has no such view of documents.
+        InputError: a file is missing, or the files do not belong together.
     """
     import torch
 
     from docnmt_fairseq.corpus.pipeline import TextCodec
     from docnmt_fairseq.translate.loading import load_viewing
 
-    _check_max_tokens(args)
     ensemble = load_viewing(*args.path.split(":"), data=args.data, view=DocumentView(**given(args, DocumentView)))
     if torch.cuda.is_available() and not args.cpu:
         for model in ensemble.models:
@@ -196,13 +201,7 @@ def search_of(args: argparse.Namespace) -> SearchOptions:
     Raises:
         InputError: an option is out of range.
     """
-    _check_max_tokens(args)
     return SearchOptions(**given(args, SearchOptions))
-
-
-def _check_max_tokens(args: argparse.Namespace) -> None:
-    if args.max_tokens < 1:
-        raise InputError(f"--max-tokens {args.max_tokens}: must be at least 1")
 
 
 def translator_of(args: argparse.Namespace, search: SearchOptions, **view: Optional[str]) -> "DocumentTranslator":

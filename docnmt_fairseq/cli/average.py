@@ -4,6 +4,7 @@ import argparse
 from pathlib import Path
 
 from docnmt_fairseq.cli import check_output
+from docnmt_fairseq.errors import InputError
 
 HELP = "average the parameters of several checkpoints of a training"
 QUIET = ("fairseq",)
@@ -30,13 +31,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Averages the checkpoints and prints their names."""
-    from docnmt_fairseq.errors import InputError
     from docnmt_fairseq.hub.average import average, last_checkpoints
 
     if args.last is not None:
-        if len(args.paths) != 1 or not args.paths[0].is_dir():
-            raise InputError("--last: needs one folder, the --save-dir of a training")
-        args.paths = last_checkpoints(args.paths[0], args.last)
+        args.paths = [path for folder in args.paths for path in last_checkpoints(folder, args.last)]
         check_output(args)
     if args.output.exists() and not args.force:
         raise InputError(f"--output {args.output}: exists; use --force to replace it")

@@ -77,12 +77,11 @@ def run(args: argparse.Namespace) -> None:
     from docnmt_fairseq.evaluation.forced_decoding import ForcedDecoder
 
     intervals = options_of(args, IntervalOptions)
-    if args.translations is not None and args.set != "ctxpro":
-        raise InputError("--translations: only for --set ctxpro")
-    if args.translations is None and (args.path is None or args.data is None):
+    judged = args.translations is not None and args.set == "ctxpro"
+    if not judged and (args.path is None or args.data is None):
         raise InputError("--path: give a model with --path and --data")
     about = {"set": args.set, "file": str(args.items)}
-    if args.translations is not None:
+    if judged:
         items = ctxpro.read(args.items, args.inputs)
         answers = ctxpro.judge_translations(items, list(read_lines(args.translations)), with_context=True)
         about["translations"] = str(args.translations)

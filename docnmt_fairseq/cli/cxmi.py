@@ -32,7 +32,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     texts.add_argument("--source", type=Path, metavar="FILE", help="source, with the boundaries of the reference")
     texts.add_argument("--reference", type=Path, metavar="FILE", help="reference")
-    texts.add_argument("--split", metavar="NAME", help="otherwise a split of docnmt prepare (default: test)")
+    texts.add_argument(
+        "--split", default="test", metavar="NAME", help="otherwise a split of docnmt prepare (default: test)"
+    )
     add_fields(parser.add_argument_group("measurement"), CxmiOptions)
     add_output_arguments(parser)
 
@@ -45,14 +47,11 @@ def run(args: argparse.Namespace) -> None:
 
     options = options_of(args, CxmiOptions)
     source, reference = args.source, args.reference
-    if (source is None) != (reference is None) or (source is not None and args.split is not None):
-        raise InputError("--source: give both --source and --reference, or a split of docnmt prepare with --split")
+    if (source is None) != (reference is None):
+        raise InputError("--source, --reference: give both, or a split of docnmt prepare with --split")
     ensemble, codec = load_models(args)
     if source is None:
-        split = args.split or "test"
-        source, reference = (ensemble.data / "text" / f"{split}.{language}" for language in ensemble.languages)
-        if not source.is_file():
-            raise InputError(f"--split {split}: no {source}; --data must be the output of docnmt prepare")
+        source, reference = (ensemble.data / "text" / f"{args.split}.{language}" for language in ensemble.languages)
     test_set = read_test_set(source, reference, ensemble, codec)
     measured = measure(test_set, ForcedDecoder(ensemble, args.max_tokens), options.sentences, options.seed)
     about = {"source": str(source), "reference": str(reference), "model": args.path}

@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from docnmt_fairseq.cli._options import add_fields, given
+from docnmt_fairseq.cli._options import add_fields, given, positive
 from docnmt_fairseq.embedding import Settings
 from docnmt_fairseq.errors import InputError
 
@@ -52,7 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "data", nargs="+", type=Path, metavar="DATA-BIN", help="data-bins or docnmt prepare outputs"
     )
     neighbours.add_argument(
-        "--sentences", type=int, default=10, metavar="K", help="similar sentences per sentence (default: 10)"
+        "--sentences", type=positive, default=10, metavar="K", help="similar sentences per sentence (default: 10)"
     )
     neighbours.add_argument("--language", metavar="CODE", help="language of the sentences (default: the source)")
     neighbours.add_argument(
@@ -85,17 +85,11 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _fit(args: argparse.Namespace) -> None:
-    from docnmt_fairseq.corpus.subwords import join_subwords
     from docnmt_fairseq.embedding.model import fit
     from docnmt_fairseq.embedding.words import read_checkpoint_vectors, read_text_vectors
 
     if (args.vectors is None) == (args.path is None) or (args.data is None) != (args.path is None):
         raise InputError("give --vectors, or --path with its --data")
-    if args.remove_bpe is not None:
-        try:
-            join_subwords("", args.remove_bpe)
-        except NotImplementedError:
-            raise InputError(f"--remove-bpe {args.remove_bpe}: unknown to fairseq") from None
     settings = Settings(**given(args, Settings))
     found = read_checkpoint_vectors(args.path, args.data) if args.vectors is None else read_text_vectors(args.vectors)
     fit(found, args.corpus, settings).save(args.output)
@@ -130,8 +124,6 @@ def _neighbours(args: argparse.Namespace) -> None:
     from docnmt_fairseq.embedding.model import SentenceEmbedding
     from docnmt_fairseq.embedding.neighbours import write_neighbours
 
-    if not 1 <= args.sentences <= 1000:
-        raise InputError(f"--sentences {args.sentences}: 1 to 1,000")
     embedding = SentenceEmbedding.load(args.model)
     embedding = replace(embedding, settings=replace(embedding.settings, neighbours=args.sentences))
     for folder in args.data:

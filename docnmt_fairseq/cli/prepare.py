@@ -16,10 +16,9 @@ from typing import List
 import docnmt_fairseq
 from docnmt_fairseq.cli._options import add_groups, add_options_of
 from docnmt_fairseq.corpus import readers
-from docnmt_fairseq.corpus.config import MODEL_OPTIONS, PrepareConfig, config_of
+from docnmt_fairseq.corpus.config import PrepareConfig, config_of
 from docnmt_fairseq.corpus.prepare import prepare
 from docnmt_fairseq.corpus.prepared import CHECKPOINT, data_bins, imported_from
-from docnmt_fairseq.errors import InputError
 
 HELP = "corpora to a data-bin: read, normalise, segment into subwords, binarise"
 QUIET = ("fairseq",)  # fairseq logs missing optional packages when it is imported
@@ -44,18 +43,9 @@ def _format_help(name: str) -> str:
 
 
 def config_from(args: argparse.Namespace) -> PrepareConfig:
-    """Returns the configuration of a command line.
-
-    Raises:
-        InputError: an option that ``--reuse`` sets is also given.
-    """
+    """Returns the configuration of a command line."""
     names = {*(known.name for known in fields(PrepareConfig)), *readers.all_options()}
     given = {name: value for name, value in vars(args).items() if name in names and value is not None}
-    reused = [
-        f"--{'separate' if name == 'joint' else name.replace('_', '-')}" for name in MODEL_OPTIONS if name in given
-    ]
-    if "reuse" in given and reused:
-        raise InputError(f"--reuse: takes the options of the earlier output; leave out {', '.join(reused)}")
     if "subword_model" in given:
         given.setdefault("joint", len(given["subword_model"]) == 1)
     available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -67,8 +67,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _add_texts(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("texts", "delimited text: one sentence per line, an empty line ends a document")
-    group.add_argument(
+    test_set = group.add_mutually_exclusive_group(required=True)
+    test_set.add_argument(
         "--reference", nargs="+", type=Path, metavar="FILE", help="references with boundaries on the same lines"
+    )
+    test_set.add_argument(
+        "--synth",
+        type=Path,
+        metavar="DIR",
+        help="output of docnmt synth; systems are given with --log; --output is a folder for results.json and "
+        "accuracy_by_distance.png",
     )
     for option, text in (
         ("--system", "name and translation of a system, with the boundaries of the reference; may be repeated"),
@@ -93,13 +101,6 @@ def _named(option: str) -> Callable[[str], Tuple[str, str]]:
 
 def _add_synth(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
-        "--synth",
-        type=Path,
-        metavar="DIR",
-        help="output of docnmt synth instead of --reference; systems are given with --log; --output is a folder for "
-        "results.json and accuracy_by_distance.png",
-    )
-    group.add_argument(
         "--synth-split", default="test", choices=("valid", "test"), help="translated split (default: test)"
     )
     group.add_argument(
@@ -120,18 +121,14 @@ def _add_synth(group: argparse._ArgumentGroup) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Prints or writes the report."""
-    if (args.reference is None) == (args.synth is None):
-        raise InputError("--reference: give references, or a corpus with --synth")
     systems = {name: Path(file) for name, file in split_pairs(args.systems).items()}
-    if not systems:
-        raise InputError("--system: give translations with --system NAME=FILE or --log NAME=FILE")
+    resampling, examples = options_of(args, ResamplingOptions), options_of(args, ExampleOptions)
+    wants_examples = examples.examples is not None or examples.example_lines
+    if len(systems) < (2 if wants_examples else 1):
+        raise InputError("--system, --log: give translations as NAME=FILE, at least two of them for --examples")
     if args.synth is not None:
         _score_synth(args, systems)
         return
-    resampling, examples = options_of(args, ResamplingOptions), options_of(args, ExampleOptions)
-    wants_examples = examples.examples is not None or examples.example_lines
-    if (args.test or wants_examples) and len(systems) < 2:
-        raise InputError(f"--{'test' if args.test else 'examples'}: needs at least two systems")
     references = read_references(args.reference, args.source)
     streams = {
         name: read_log(path, references) if option == "--log" else read_text(path, references, args.on_empty)
@@ -158,12 +155,6 @@ def _score_synth(args: argparse.Namespace, logs: Dict[str, Path]) -> None:
     from docnmt_fairseq.evaluation.plots import plot_accuracy_by_distance
     from docnmt_fairseq.evaluation.synth_report import build_report as build_synth_report
 
-    if any(option != "--log" for option, _ in args.systems):
-        raise InputError("--system: --synth needs the output of fairseq-generate; give --log NAME=FILE")
-    minimums = _minimums(args)
-    for name in [*minimums, *args.assert_ceiling]:
-        if name not in logs:
-            raise InputError(f"--assert-...: unknown system '{name}'; systems are {', '.join(logs)}")
     report = build_synth_report(args.synth, args.synth_split, logs)
     print(render(report.parts()))
     if args.output is not None:
@@ -173,15 +164,7 @@ def _score_synth(args: argparse.Namespace, logs: Dict[str, Path]) -> None:
         ceilings = {kind: figures["accuracy"] for kind, figures in report.ceiling["kinds"].items()}
         plot_accuracy_by_distance({name: one["phenomena"] for name, one in report.systems.items()}, plot, ceilings)
         print("", results, plot, sep="\n")
-    for name, minimum in minimums.items():
-        report.check_minimum(name, minimum)
+    for name, minimum in split_pairs(("--assert-minimum", pair) for pair in args.assert_minimum).items():
+        report.check_minimum(name, float(minimum))
     for name in args.assert_ceiling:
         report.check_ceiling(name)
-
-
-def _minimums(args: argparse.Namespace) -> Dict[str, float]:
-    pairs = split_pairs(("--assert-minimum", pair) for pair in args.assert_minimum)
-    try:
-        return {name: float(text) for name, text in pairs.items()}
-    except ValueError as error:
-        raise InputError(f"--assert-minimum: {error}") from None

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from docnmt_fairseq.cli._options import add_fields, add_translator_arguments, given, search_of, translator_of
 from docnmt_fairseq.errors import needs_extra
-from docnmt_fairseq.serve.limits import Limits, check_origin
+from docnmt_fairseq.serve.limits import Limits
 from docnmt_fairseq.translate.lines import EMPTY_LINES
 
 HELP = "serve translations over HTTP: an API, and a page that shows the attention of each word"
@@ -62,7 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     """Serves until a signal."""
     limits, search = Limits(**given(args, Limits)), search_of(args)
-    origins = [check_origin(origin) for origin in args.allow_origin]
+    origins = list(map(str.lower, args.allow_origin))  # as browsers send them
     with needs_extra("serve", "docnmt serve"):
         from docnmt_fairseq.serve.server import limit_caches, listen, serve
     from docnmt_fairseq.serve.service import Service

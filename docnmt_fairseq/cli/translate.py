@@ -19,7 +19,6 @@ from typing import Dict, Iterable, List, Tuple
 
 from docnmt_fairseq.cli._options import add_fields, add_translator_arguments, given, search_of, translator_of
 from docnmt_fairseq.corpus.prepared import MANIFEST, prepared_folder
-from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.files import fingerprint
 from docnmt_fairseq.search.options import SearchOptions
 from docnmt_fairseq.translate.formats import FORMATS, PLAIN, RUNNING, SPLITS, Reading
@@ -32,7 +31,6 @@ from docnmt_fairseq.translate.inputs import (
     Shard,
     check_line_input,
     input_files,
-    read_once,
     remaining_lines,
 )
 from docnmt_fairseq.translate.lines import EMPTY_LINES
@@ -66,7 +64,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     _add_formats(parser.add_argument_group("formats"))
     parallel = parser.add_argument_group("parallel execution")
     parallel.add_argument(
-        "--shard", metavar="I/N", help="translate the I-th of N parts: files of a folder, or documents of a file"
+        "--shard",
+        type=Shard.parse,
+        default=Shard(),
+        metavar="I/N",
+        help="translate the I-th of N parts: files of a folder, or documents of a file",
     )
     add_fields(parallel, JobOptions, unset=True)
     search, view = add_translator_arguments(parser, max_tokens=12000)
@@ -143,39 +145,21 @@ def run(args: argparse.Namespace) -> None:
     """Translates, and logs the throughput."""
     search = search_of(args)
     scores = args.scores or search.nbest > 1
-    _check(args, scores)
     request = _request(args)
     for name, path in _line_inputs(args).items():
         check_line_input(f"--{name.replace('_', '-')}", path, request)
     if args.output is None:
         _translate(args, input_files(request), search, scores)
         return
+    jobs = JobOptions(**given(args, JobOptions))
     with request.lock():
-        if args.workers is None:
+        if jobs.workers == 1:
             _translate(args, input_files(request), search, scores)
             return
         folder = None if args.data is None else prepared_folder(args.data)
         files = [] if folder is None else [folder / MANIFEST, *sorted(folder.glob("data-bin/similar.*.npz"))]
         own = _fingerprint(args, [*map(Path, args.path.split(":")), *files, *request.inputs])
-        translate_in_parallel(request, _worker_arguments(args), JobOptions(**given(args, JobOptions)), own)
-
-
-def _check(args: argparse.Namespace, scores: bool) -> None:
-    """Checks combinations of options.
-
-    Raises:
-        InputError: they exclude each other, or one needs another one.
-    """
-    if args.output is None and (scores or args.resume or args.shard or args.workers):
-        raise InputError("--scores, --nbest, --resume, --shard, --workers: need --output")
-    if args.output is not None and read_once(args.output):
-        raise InputError(f"--output {args.output}: is a pipe or a device; leave it out, and redirect standard output")
-    if args.context == SHUFFLED and (args.resume or args.shard or args.workers or _line_inputs(args)):
-        raise InputError("--context shuffled: translates everything at once, without --resume, shards or line inputs")
-    if args.workers is None and any(getattr(args, name) is not None for name in JOBS):
-        raise InputError("--engine, --job-threads, --job-gpus, --max-retries, --ray-address: need --workers")
-    if args.workers is not None and (args.workers < 2 or args.shard):
-        raise InputError(f"--workers {args.workers}: at least 2, and not with --shard")
+        translate_in_parallel(request, _worker_arguments(args), jobs, own)
 
 
 def _request(args: argparse.Namespace) -> Request:
@@ -201,7 +185,7 @@ def _request(args: argparse.Namespace) -> Request:
         args.resume,
         RUNNING if args.split and args.format == PLAIN else args.format or "",
         Reading(languages, args.empty_lines, bool(args.split), args.split or SPLITS[1], alone),
-        Shard.parse(args.shard) if args.shard else Shard(),
+        args.shard,
     )
 
 
@@ -238,21 +222,15 @@ def _translate(args: argparse.Namespace, files: List[InputFile], search: SearchO
     translator = translator_of(args, search, **({"context": None} if shuffled else {}))
     total = sum(file.sentences for file in files) or None  # unknown for standard input
     with tqdm(total=total, desc="translate", unit=" sentences", disable=None) as progress:
-        try:
-            translate_files(
-                files,
-                ShuffledContext(translator, search.seed) if shuffled else translator,
-                args.empty_lines,
-                progress.update,
-                scores,
-                resume=args.resume,
-                fingerprint="" if args.output is None else _fingerprint(args, translator.files),
-                group_sentences=ALL if shuffled else None,
-                line_inputs={name: remaining_lines(path, files[0]) for name, path in _line_inputs(args).items()},
-            )
-        except KeyboardInterrupt:
-            progress.close()
-            if args.output is not None and not shuffled:
-                logger.info("interrupted; the same command with --resume continues after the last document written")
-            raise
+        translate_files(
+            files,
+            ShuffledContext(translator, search.seed) if shuffled else translator,
+            args.empty_lines,
+            progress.update,
+            scores,
+            resume=args.resume,
+            fingerprint="" if args.output is None else _fingerprint(args, translator.files),
+            group_sentences=ALL if shuffled else None,
+            line_inputs={name: remaining_lines(path, files[0]) for name, path in _line_inputs(args).items()},
+        )
     logger.info(str(translator.throughput))

@@ -40,16 +40,10 @@ class Preemption:
 
         Args:
             names: signal names without SIG, separated by commas.
-
-        Raises:
-            InputError: a name is unknown or cannot be handled.
         """
         self.received = self.agreed = False
         for name in filter(None, (name.strip() for name in names.split(","))):
-            try:
-                signal.signal(signal.Signals[f"SIG{name}"], self._receive)
-            except (KeyError, OSError):
-                raise InputError(f"--save-on-signals {name}: cannot be handled; give names such as USR1,TERM") from None
+            signal.signal(signal.Signals[f"SIG{name}"], self._receive)
 
     def _receive(self, number: int, frame: Optional[FrameType]) -> None:
         self.received = True
@@ -83,9 +77,9 @@ def save_and_exit_on_signal(validate_and_save: Callable[..., Any]) -> Callable[.
             torch.distributed.barrier()  # launchers kill the other processes when one has ended
         if cfg.checkpoint.no_save:
             logger.warning("stopped by a signal; nothing was saved (--no-save)")
-            raise SystemExit(1)
-        logger.info(f"stopped by a signal: saved at {trainer.get_num_updates()} updates; the same command resumes")
-        raise SystemExit(EXIT_STATUS)
+        else:
+            logger.info(f"stopped by a signal: saved at {trainer.get_num_updates()} updates; the same command resumes")
+        raise SystemExit(1 if cfg.checkpoint.no_save else EXIT_STATUS)
 
     return wrapper
 

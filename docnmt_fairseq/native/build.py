@@ -57,14 +57,9 @@ def compiler() -> List[str]:
     """C++ compiler with arguments: $CXX, else the first of c++, g++ and clang++.
 
     Raises:
-        BuildError: there is none, or $CXX cannot be parsed.
+        BuildError: there is none.
     """
-    given = os.environ.get("CXX", "")
-    try:
-        words = shlex.split(given)
-    except ValueError as error:
-        raise BuildError(f"CXX={given}: {error}; give a compiler, with arguments if necessary") from error
-    for name, *arguments in filter(None, (words, ["c++"], ["g++"], ["clang++"])):
+    for name, *arguments in filter(None, (shlex.split(os.environ.get("CXX", "")), ["c++"], ["g++"], ["clang++"])):
         if found := shutil.which(name):
             return [found, *arguments]
     raise BuildError("no C++ compiler found (c++, g++, clang++ or $CXX)")

@@ -49,7 +49,7 @@ def library() -> ctypes.CDLL:
     """Library for the current processor: installed, cached, or built now.
 
     Raises:
-        BuildError: it cannot be built.
+        BuildError, OSError: it cannot be built, written or loaded.
     """
     name = library_name(variant())
     cached = cache_folder() / name
@@ -57,14 +57,8 @@ def library() -> ctypes.CDLL:
         if (found := opened(path)) is not None:
             return found
     logger.info("building the compiled kernels with %s (once, less than a minute)", shlex.join(compiler()))
-    try:
-        build(variant(), cached)
-    except OSError as error:
-        raise BuildError(f"cannot write {cached}: {error}") from error
-    found = opened(cached)
-    if found is None:
-        raise BuildError(f"{cached} was built but cannot be loaded")
-    return found
+    build(variant(), cached)
+    return ctypes.CDLL(str(cached))
 
 
 @functools.cache
@@ -72,7 +66,7 @@ def missing() -> Optional[str]:
     """Reason why there is no library on this machine, or None."""
     try:
         library()
-    except BuildError as error:
+    except (BuildError, OSError) as error:
         return str(error)
     return None
 

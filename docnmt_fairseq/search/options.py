@@ -46,8 +46,6 @@ class SearchOptions:
             yield f"--temperature {self.temperature}: must be above 0"
         if self.sampling_topk and self.sampling_topp:
             yield "--sampling-topk and --sampling-topp: give one of them"
-        if (self.sampling_topk or self.sampling_topp) and not self.sampling:
-            yield "--sampling-topk and --sampling-topp: need --sampling"
 
     def longest(self, source_tokens: int, positions: int) -> int:
         """Maximum number of tokens before the end of sentence.

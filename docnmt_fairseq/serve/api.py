@@ -1,6 +1,5 @@
 """HTTP API: routes below ``/v1`` and their requests."""
 
-import asyncio
 from typing import Annotated, Any, Dict, List, Literal, Optional, Tuple, Type, TypeVar
 
 from fastapi import APIRouter, Query, Request, Response
@@ -10,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from docnmt_fairseq import __version__
 from docnmt_fairseq.report.build import model_properties
 from docnmt_fairseq.serve import source_text
-from docnmt_fairseq.serve.limits import RequestError
+from docnmt_fairseq.serve.limits import RequestError, before
 from docnmt_fairseq.serve.responses import (
     as_file,
     as_text,
@@ -25,12 +24,11 @@ from docnmt_fairseq.serve.responses import (
 from docnmt_fairseq.serve.service import RequestFuture, Service
 from docnmt_fairseq.serve.source_text import SourceText
 from docnmt_fairseq.translate.formats import FORMATS, RUNNING, Reading
-from docnmt_fairseq.translate.formats.base import FormatLimits
 from docnmt_fairseq.translate.inputs import LINE_INPUTS
 
 PLAIN, JSON, BYTES = "text/plain", "application/json", "application/octet-stream"
-UNPACKED = 4  # unpacked size of archives such as DOCX, as a multiple of max_bytes
 Context = Literal["document", "none"]
+FormatName = Literal["", *FORMATS.names()]  # type: ignore[valid-type]
 ERRORS = {
     400: "invalid JSON", 413: "too large", 415: "unsupported media type", 422: "cannot be translated",
     429: "too many sentences are waiting; see Retry-After", 503: "the server is stopping", 504: "timeout",
@@ -54,7 +52,7 @@ class FileQuery(TextQuery):
     """Parameters of the address of requests with a file."""
 
     name: str = Field("", max_length=255, description="name of the file, whose ending is its format")
-    format: str = Field("", description="format of the file (default: by its name)")
+    format: FormatName = Field("", description="format of the file (default: by its name)")
 
 
 class TextRequest(BaseModel):
@@ -140,16 +138,12 @@ def router(service: Service) -> APIRouter:
     """Returns the routes of a service."""
     routes = APIRouter(responses=RESPONSES, default_response_class=Response)
     languages = service.translator.codec.languages
-    limits = FormatLimits(UNPACKED * service.limits.max_bytes, service.limits.max_waiting)
-    reading = Reading(lambda: languages, service.empty_lines, limits=limits)
+    reading = Reading(lambda: languages, service.empty_lines, limits=service.format_limits)
 
     async def read(request: Request) -> Tuple[bytes, float]:
         deadline = service.deadline()
-        try:
-            async with asyncio.timeout_at(deadline):
-                return await request.body(), deadline
-        except TimeoutError:
-            raise RequestError(408, "the body did not arrive within the server's --timeout") from None
+        async with before(deadline, status=408):
+            return await request.body(), deadline
 
     async def submit_file(
         request: Request, context: Context, name: str = "", format_name: str = ""
@@ -160,8 +154,6 @@ def router(service: Service) -> APIRouter:
         )
 
     async def submit_json(request: Request, kind: Type[Body]) -> Tuple[Body, SourceText, RequestFuture]:
-        if request.query_params:
-            raise RequestError(422, "a JSON request has no parameters in its address; they are fields of the object")
         body, deadline = await read(request)
         asked = parse(kind, body)
 

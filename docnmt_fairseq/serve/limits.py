@@ -1,13 +1,11 @@
 """Limits of requests, and errors that answer them."""
 
-import re
+import asyncio
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Optional
+from typing import AsyncIterator, Optional
 
-from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.options import CheckedOptions, option
-
-ORIGIN = re.compile(r"[A-Za-z][\w+.-]*://[^/?#@\s*]+")
 
 
 @dataclass(frozen=True)
@@ -26,19 +24,6 @@ class Limits(CheckedOptions):
     shutdown_timeout: float = option(30.0, "seconds to finish running requests", minimum=0, metavar="S")
 
 
-def check_origin(origin: str) -> str:
-    """Returns an origin in the form that browsers send: scheme and host in lower case, ``*`` or ``null``.
-
-    Raises:
-        InputError: it is something else, such as an address with a path.
-    """
-    if origin not in ("*", "null") and not ORIGIN.fullmatch(origin):
-        raise InputError(
-            f"--allow-origin {origin}: give scheme and host without path, such as https://app.example:8080"
-        )
-    return origin.lower()
-
-
 class RequestError(Exception):
     """Request that is answered with an error.
 
@@ -51,3 +36,13 @@ class RequestError(Exception):
     def __init__(self, status: int, message: str, retry_after: Optional[int] = None):
         super().__init__(message)
         self.status, self.message, self.retry_after = status, message, retry_after
+
+
+@asynccontextmanager
+async def before(deadline: float, status: int = 504) -> AsyncIterator[None]:
+    """Context that ends with a :class:`RequestError` at a time of the event loop."""
+    try:
+        async with asyncio.timeout_at(deadline):
+            yield
+    except TimeoutError:
+        raise RequestError(status, "not finished within the server's --timeout; send less, or later") from None

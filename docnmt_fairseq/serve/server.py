@@ -9,7 +9,6 @@ from typing import Optional, Sequence
 
 import uvicorn
 
-from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.serve.app import application
 from docnmt_fairseq.serve.service import Service
 
@@ -62,17 +61,9 @@ def limit_caches() -> None:
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Returns a listening socket; port 0 is any free port.
-
-    Raises:
-        InputError: the address is not available.
-    """
+    """Returns a listening socket; port 0 is any free port."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    try:
-        return socket.create_server((host, port), family=family, backlog=1024)
-    except (OSError, OverflowError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise InputError(f"--host {host} --port {port}: {reason}") from error
+    return socket.create_server((host, port), family=family, backlog=1024)
 
 
 def serve(service: Service, listener: socket.socket, origins: Sequence[str] = ()) -> None:

@@ -12,16 +12,17 @@ from docnmt_fairseq.models.base import takes_layout
 from docnmt_fairseq.report.inspection import inspect
 from docnmt_fairseq.report.page import Viewer
 from docnmt_fairseq.report.views import views_of
-from docnmt_fairseq.serve.limits import Limits, RequestError
+from docnmt_fairseq.serve.limits import Limits, RequestError, before
 from docnmt_fairseq.serve.scheduler import Job, Scheduler, TranslatorThread
 from docnmt_fairseq.serve.source_text import SourceText
 from docnmt_fairseq.tasks.document_translation import DocumentTranslationTask
 from docnmt_fairseq.translate.encoded_text import EncodedText
-from docnmt_fairseq.translate.formats.base import TooLarge
+from docnmt_fairseq.translate.formats.base import FormatLimits, TooLarge
 from docnmt_fairseq.translate.lines import Translation
 from docnmt_fairseq.translate.translator import DocumentTranslator
 
 Value = TypeVar("Value")
+UNPACKED = 4  # unpacked size of archives such as DOCX, as a multiple of max_bytes
 LINES_PER_SENTENCE = 4  # maximum number of lines, including empty ones, as a multiple of max_waiting
 
 
@@ -91,11 +92,8 @@ class RequestFuture:
     async def _change(self) -> None:
         if self.error is not None:
             raise RequestError(500, "translation of this text failed; see the server's log") from self.error
-        try:
-            async with asyncio.timeout_at(self.deadline):
-                await self.changed.wait()
-        except TimeoutError:
-            raise RequestError(504, "not translated within the server's --timeout; send less, or later") from None
+        async with before(self.deadline):
+            await self.changed.wait()
         self.changed.clear()
 
 
@@ -110,6 +108,7 @@ class Service:
 
     def __init__(self, translator: DocumentTranslator, limits: Limits = Limits(), empty_lines: str = "document"):
         self.translator, self.limits, self.empty_lines = translator, limits, empty_lines
+        self.format_limits = FormatLimits(UNPACKED * limits.max_bytes, limits.max_waiting)
         # Twice the slots of the search, so that they are never empty while chunks wait.
         self.scheduler = Scheduler(limits.max_waiting, translator.max_tokens, 2 * translator.engine.max_sentences)
         self.thread = TranslatorThread(translator, self.scheduler)
@@ -156,32 +155,23 @@ class Service:
         Raises:
             RequestError: the text cannot be translated, or the queue is full.
         """
-        beam = self.translator.engine.beam
-        if nbest > beam:
-            raise RequestError(422, f"nbest {nbest}: at most {beam}, the beam of the server")
-        try:
-            async with asyncio.timeout_at(deadline):
-                source, text = await self.run_in_thread(lambda: self._prepare(read, alone))
-        except TimeoutError:
-            raise RequestError(504, "not prepared within the server's --timeout; try again later") from None
+        async with before(deadline):
+            source, text = await self.run_in_thread(lambda: self._prepare(read, alone))
         return source, RequestFuture(text, self.translator, self.scheduler, nbest, deadline)
 
     def _prepare(self, read: Callable[[], SourceText], alone: bool) -> Tuple[SourceText, EncodedText]:
+        source = None
         try:
             source = read()
-        except InputError as error:
-            raise RequestError(413 if isinstance(error, TooLarge) else 422, str(error)) from error
-        max_lines = LINES_PER_SENTENCE * self.limits.max_waiting
-        if len(source.lines) > max_lines:
-            raise RequestError(413, f"{len(source.lines):,} lines, but at most {max_lines:,} are accepted")
-        source.check_lengths(self.limits.max_characters)
-        line_inputs = {name: [lines] for name, lines in source.line_inputs.items()}
-        try:
+            self.format_limits.check(len(source.lines), "lines", source.name, LINES_PER_SENTENCE)
+            source.check_lengths(self.limits.max_characters)
+            line_inputs = {name: [lines] for name, lines in source.line_inputs.items()}
             return source, self.translator.prepare(
                 [source.lines], [source.name], self.empty_lines, alone, None, **line_inputs
             )
         except InputError as error:
-            raise source.error(error) from error
+            message = str(error) if source is None else source.message(error)
+            raise RequestError(413 if isinstance(error, TooLarge) else 422, message) from error
 
     def run_in_thread(self, function: Callable[[], Value]) -> "asyncio.Future[Value]":
         """Runs a function that takes long in the thread of preparation."""

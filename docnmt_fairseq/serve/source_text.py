@@ -9,7 +9,6 @@ from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Seq
 from docnmt_fairseq.boundaries import DOCUMENT, PARAGRAPH, is_boundary
 from docnmt_fairseq.corpus.text import normalise
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.serve.limits import RequestError
 from docnmt_fairseq.translate.formats import Reading, format_of
 from docnmt_fairseq.translate.lines import TranslatedLine
 
@@ -41,26 +40,24 @@ class SourceText:
                 found.setdefault((place.document, place.paragraph), []).append(value)
         return list(found.values())
 
-    def error(self, error: InputError) -> RequestError:
-        """Returns the error of a line with its place in the request."""
+    def message(self, error: InputError) -> str:
+        """Returns the message of an error; that of a line with its place in the request."""
         if error.place is None:
-            return RequestError(422, str(error))
-        return self._error_in(error.place[1] - 1, error.place[2])
-
-    def _error_in(self, line: int, message: str) -> RequestError:
-        place = self.places[line] if line < len(self.places) else None
+            return str(error)
+        _, number, message = error.place
+        place = self.places[number - 1]
         if self.numbered or place is None:
-            return RequestError(422, f"{self.name}, line {line + 1}: {message}")
+            return f"{self.name}, line {number}: {message}"
         where = f"paragraph {place.paragraph + 1}, sentence {place.sentence + 1}"
-        return RequestError(422, f"{self.name}, {where} ({self.lines[line][:40]!r}): {message}")
+        return f"{self.name}, {where} ({self.lines[number - 1][:40]!r}): {message}"
 
     def check_lengths(self, max_characters: int) -> None:
-        """Raises :class:`RequestError` for a sentence or line input with more characters."""
+        """Raises :class:`InputError` for a sentence or line input with more characters."""
         for name, lines in {"sentence": self.lines, **self.line_inputs}.items():
-            for number, line in enumerate(lines):
+            for number, line in enumerate(lines, start=1):
                 if len(line) > max_characters:
                     message = f"{name} of {len(line):,} characters, but at most {max_characters:,} are accepted"
-                    raise self._error_in(number, message)
+                    raise InputError.at(self.name, number, message)
 
 
 def from_paragraphs(

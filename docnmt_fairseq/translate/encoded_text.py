@@ -118,23 +118,18 @@ class LineEncoder:
             lines: a target line for each source line; empty ones are left out. Or no documents at all.
 
         Raises:
-            InputError: the shape differs from that of the documents; windows of several target sentences; a line is too
-                long for the model.
+            InputError: windows of several target sentences.
+            ValueError: another number of lines than in the documents.
         """
         if not lines:
             return {}
-        if list(map(len, lines)) != list(map(len, documents)):
-            raise InputError(f"{option}: must have as many lines as the text")
         if getattr(self.task, "window", (1, 1))[1] > 1:
             raise InputError(f"{option}: not supported with --concatenate-target over 1")
-        dictionary, limit = self.task.target_dictionary, self.max_positions[1]
         found = {}
-        for start, own in zip(starts, lines):
+        for start, own, document in zip(starts, lines, documents, strict=True):
             encoded = self.codec.encode_lines(1, list(map(normalise, own)))
-            for number, (line, tokens) in enumerate(zip(own, token_ids(encoded, dictionary)), start=start):
-                if len(tokens) > limit:
-                    message = f"{len(tokens):,} tokens, more than the {limit:,} of the model: {line[:40]!r}"
-                    raise InputError(f"{option}: {message}")
+            tokens_of_lines = token_ids(encoded, self.task.target_dictionary)
+            for number, (tokens, _) in enumerate(zip(tokens_of_lines, document, strict=True), start=start):
                 if len(tokens) > 1:
                     found[number] = tokens
         return found

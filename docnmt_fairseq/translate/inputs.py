@@ -2,21 +2,21 @@
 
 import logging
 import os
-import re
 import sys
 from array import array
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import accumulate, islice, zip_longest
 from pathlib import Path
-from typing import ContextManager, Iterator, List, Optional, Sequence, Set, Tuple
+from typing import ContextManager, Iterator, List, Optional, Sequence, Tuple
 
 from docnmt_fairseq.boundaries import is_boundary
-from docnmt_fairseq.corpus.files import open_binary, packing_of, read_lines, unpacked_name
+from docnmt_fairseq.corpus.files import open_binary, read_lines, unpacked_name
 from docnmt_fairseq.corpus.text import normalise
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.files import file_lock, folder_lock, is_stream, refuse_streams
-from docnmt_fairseq.translate.formats import PLAIN, RUNNING, Document, Format, Reading, format_of, named_format
+from docnmt_fairseq.files import file_lock, folder_lock, is_stream
+from docnmt_fairseq.translate.formats import PLAIN, Document, Format, Reading, format_of, named_format
 from docnmt_fairseq.translate.writers import read_journal
 
 STANDARD = Path("-")  # standard input
@@ -39,16 +39,11 @@ class Shard:
 
     @classmethod
     def parse(cls, text: str) -> "Shard":
-        """Returns the shard of a text ``I/N``.
-
-        Raises:
-            InputError: the text has another form, or I is not between 1 and N.
-        """
-        found = re.fullmatch(r"(\d+)/(\d+)", text)
-        shard = cls(*map(int, found.groups())) if found else cls(0)
-        if not 1 <= shard.number <= shard.of:
-            raise InputError(f"--shard {text}: expected I/N with I from 1 to N, e.g. 1/4")
-        return shard
+        """Returns the shard of a text ``I/N``; ``ValueError`` if I is not between 1 and N."""
+        number, of = map(int, text.split("/"))
+        if not 1 <= number <= of:
+            raise ValueError
+        return cls(number, of)
 
     def of_items(self, sizes: Sequence[int]) -> range:
         """Returns the consecutive items of this shard; all shards get about the same total size.
@@ -88,68 +83,48 @@ class Request:
         return len(self.inputs) > 1 or self.inputs[0].is_dir()
 
     def lock(self) -> ContextManager[None]:
-        """Returns the lock that excludes other processes with the same output."""
-        assert self.output is not None
+        """Returns the lock that excludes other processes with the same output; see :attr:`pairs` for errors."""
+        pairs = self.pairs  # before a lock file is written
+        assert pairs and self.output is not None
         if self.shard.of > 1:
             return file_lock(self.shard.output(self.output / "files" if self.is_folder else self.output))
         return folder_lock(self.output) if self.is_folder else file_lock(self.output)
 
-    def check_split(self, sources: Sequence[Path]) -> None:
-        """Checks that ``--split`` applies to at least one file.
-
-        Raises:
-            InputError: all formats define their own paragraphs.
-        """
-        formats = [format_of(source.name, self.format, self.reading).name for source in sources]
-        if self.reading.running and RUNNING not in formats:
-            raise InputError(
-                f"--split: {sources[0]} is {formats[0]}, which has its own paragraphs; leave it out, or give "
-                f"--format {RUNNING}"
-            )
-
+    @cached_property
     def pairs(self) -> List[Tuple[Path, Path]]:
-        """Returns the input files and their output files.
+        """Input files and their output files.
 
         Raises:
-            InputError: there are no files; two have the same output; an output is an input, or has the ending of
-                another format.
+            InputError: there are no files; a shard cannot read its input again; an output is missing or unsuitable.
         """
         if self.output is None or (self.shard.of > 1 and any(map(read_once, self.inputs))):
-            raise InputError("--shard, --workers: need --input files and --output, no pipes")
-        pairs = [(source, Path(os.path.realpath(target))) for source, target in self._pairs(self.output)]
+            raise InputError("--output: needed for several inputs; --shard, --workers: need --input files, no pipes")
+        pairs = list(self._pairs(self.output))
         if not pairs:
             raise InputError(f"--input {' '.join(map(str, self.inputs))}: contains no file {self.pattern}")
         self._check_outputs(pairs)
-        self.check_split([source for source, _ in pairs])
-        return pairs
+        return [(source, Path(os.path.realpath(target))) for source, target in pairs]
 
     def _pairs(self, output: Path) -> Iterator[Tuple[Path, Path]]:
         if not self.is_folder:
             yield self.inputs[0], output
             return
         for path in self.inputs:
-            if not path.is_dir():
-                yield path, output / unpacked_name(path.name)
-                continue
-            if output.resolve().is_relative_to(path.resolve()):
-                raise InputError(f"--output {output}: lies in the input folder {path}; choose another place")
-            for file in _files_of(path, self.pattern):
-                relative = file.relative_to(path)
+            for file in _files_of(path, self.pattern) if path.is_dir() else [path]:
+                relative = file.relative_to(path if path.is_dir() else path.parent)
                 yield file, output / relative.parent / unpacked_name(relative.name)
 
     def _check_outputs(self, pairs: Sequence[Tuple[Path, Path]]) -> None:
-        sources = {source.resolve() for source, _ in pairs}
-        targets: Set[Path] = set()
+        """Checks that no output replaces an input or another output, becomes an input, or has a misleading ending."""
+        taken = {source.resolve() for source, _ in pairs}
+        folders = [path.resolve() for path in self.inputs if path.is_dir()]
         for source, target in pairs:
-            if target in sources:
-                raise InputError(f"--output {target}: is an input; choose another place")
-            if target in targets:
-                raise InputError(f"--output {target}: output of two inputs, one of them {source}")
-            if packing_of(target):
-                raise InputError(f"--output {target}: translations are not packed; leave {packing_of(target)} out")
-            if target.is_dir():
-                raise InputError(f"--output {target}: is a folder; give a file")
-            targets.add(target)
+            resolved = target.resolve()
+            is_special = target.exists() and not target.is_file()
+            if is_special or resolved in taken or any(map(resolved.is_relative_to, folders)):
+                reasons = "is a folder or a pipe, lies in an input folder, is an input, or the output of two"
+                raise InputError(f"--output {target}: {reasons}; choose another place")
+            taken.add(resolved)
             own, by_target = format_of(source.name, self.format, self.reading).name, named_format(target.name)
             if by_target not in (None, own, named_format(source.name)):
                 raise InputError(
@@ -227,27 +202,26 @@ def input_files(request: Request) -> List[InputFile]:
         InputError: there is nothing to translate; a file cannot be read; a translation exists already, or was
             interrupted, without ``resume`` or ``force``.
     """
-    if request.output is None:
-        if request.is_folder:
-            raise InputError("--output: give a folder for the translations of several inputs")
-        request.check_split(request.inputs)
+    if request.output is None and not request.is_folder and request.shard.of == 1:
         return [_input_file(request.inputs[0], None, request)]
-    pairs, shard = request.pairs(), request.shard
+    pairs, shard = request.pairs, request.shard
     if request.is_folder:
         pairs = [pairs[number] for number in shard.of_items([source.stat().st_size for source, _ in pairs])]
     elif shard.of > 1:
         pairs = [(source, shard.output(target)) for source, target in pairs]
-    check_existing([target for _, target in pairs if target.exists()], request)
-    return [_input_file(*pair, request) for pair in pairs if request.force or not pair[1].exists()]
+    check_existing([target for _, target in pairs], request)
+    left = [pair for pair in pairs if request.force or not pair[1].exists()]
+    if len(left) < len(pairs):
+        logger.info(f"{len(pairs) - len(left):,} files are translated already")
+    return [_input_file(*pair, request) for pair in left]
 
 
-def check_existing(existing: Sequence[Path], request: Request) -> None:
-    """Raises :class:`InputError` for existing translations, unless the request replaces or keeps them."""
-    if existing and not (request.force or request.resume):
-        more = f" (and {len(existing) - 1:,} more)" if len(existing) > 1 else ""
-        raise InputError(f"--output {existing[0]}: exists already{more}; --force replaces, --resume keeps it")
-    if existing and request.resume:
-        logger.info(f"{len(existing):,} files are translated already")
+def check_existing(targets: Sequence[Path], request: Request) -> None:
+    """Raises :class:`InputError` for finished or interrupted translations, unless the request says what to do."""
+    started = [target for target in targets if target.exists() or read_journal(target) is not None]
+    if started and not (request.force or request.resume):
+        more = f" (and {len(started) - 1:,} more)" if len(started) > 1 else ""
+        raise InputError(f"--output {started[0]}: exists or is incomplete{more}; --resume continues, --force restarts")
 
 
 def _input_file(source: Path, target: Optional[Path], request: Request) -> InputFile:
@@ -262,8 +236,6 @@ def _input_file(source: Path, target: Optional[Path], request: Request) -> Input
     journal = None if target is None or request.force else read_journal(target)
     if journal is None:
         return file
-    if not request.resume:
-        raise InputError(f"--output {target}: was interrupted; --resume continues, --force restarts")
     logger.info(f"{file.name}: resumes after {journal.documents:,} documents")
     return replace(file, done=journal.documents)
 
@@ -278,19 +250,19 @@ def check_line_input(option: str, path: Path, request: Request) -> None:
         InputError: the request has several inputs, or another format than a sentence per line; the file has more or
             fewer lines than the input, or other boundaries.
     """
-    source, *others = request.inputs
-    if others or read_once(source) or source.is_dir():
-        raise InputError(f"{option}: needs a single file as --input, no pipe")
-    refuse_streams(path)
-    if format_of(source.name, request.format, request.reading).name != PLAIN:
-        raise InputError(f"{option}: needs text with a sentence per line, unlike {source}")
+    source = request.inputs[0]
+    is_text = not request.is_folder and format_of(source.name, request.format, request.reading).name == PLAIN
+    if not is_text or read_once(source) or read_once(path):
+        raise InputError(f"{option}: needs a single text file with a sentence per line as --input, and no pipes")
     for number, (line, own) in enumerate(zip_longest(read_lines(source), read_lines(path)), start=1):
-        if line is None or own is None:
-            raise InputError.at(path, number, f"{source} has {'fewer' if line is None else 'more'} lines")
-        line, own = normalise(line), normalise(own)
-        if own and own != line and (is_boundary(line) or is_boundary(own)):
-            what = f"is {line or 'an empty line'}" if is_boundary(line) else "is a sentence"
-            raise InputError.at(path, number, f"line {number} of {source} {what}; leave this line empty")
+        if not (line is not None and own is not None and _matches(normalise(own), normalise(line))):
+            message = f"does not match line {number} of {source}; give a line for each of its lines, or an empty one"
+            raise InputError.at(path, number, message)
+
+
+def _matches(own: str, line: str) -> bool:
+    """Returns whether a target line may stand for a line: both are sentences or the same boundary, or it is empty."""
+    return not own or own == line or not (is_boundary(line) or is_boundary(own))
 
 
 def remaining_lines(path: Path, file: InputFile) -> Iterator[str]:

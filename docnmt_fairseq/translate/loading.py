@@ -19,10 +19,10 @@ from docnmt_fairseq.checkpoints import (
 )
 from docnmt_fairseq.corpus.data_bin import DATA_BIN
 from docnmt_fairseq.corpus.pipeline import TextCodec
-from docnmt_fairseq.corpus.prepared import is_prepared, prepared_folder
+from docnmt_fairseq.corpus.prepared import prepared_folder
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.files import PathLike
-from docnmt_fairseq.layers.packed_linear import BF16, FLOAT32, PRECISIONS, available
+from docnmt_fairseq.layers.packed_linear import BF16, FLOAT32, INT8, available
 from docnmt_fairseq.native import cpu
 from docnmt_fairseq.translate.view import DOCUMENT_TASK, DocumentView
 
@@ -36,9 +36,8 @@ TASKS = {
 }
 SINGLE_SENTENCES = {"concatenate_source": 1, "concatenate_target": 1}  # windows without context
 
-# Precisions: of all states on GPUs, of matrix products on CPUs.
+# Precisions of all states on GPUs; on CPUs, precisions are those of matrix products.
 ON_GPU = {"float32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
-ON_CPU = PRECISIONS
 
 
 def load_translating(
@@ -72,10 +71,8 @@ def load_viewing(*paths: PathLike, data: PathLike, view: DocumentView = Document
         view: view of documents.
 
     Raises:
-        InputError: a file is not a checkpoint, or does not fit the data or the view.
+        InputError: a file is not a checkpoint, or does not fit the data.
     """
-    for path in paths if view.given else ():
-        view.check(read_configuration(path).task.get("_name"))
     return load_ensemble(*paths, data=data, overrides=view.given)
 
 
@@ -93,11 +90,7 @@ def is_sentence_level(path: PathLike, context: Optional[str] = None) -> bool:
 
 def _prepared(checkpoint: Mapping[str, Any], data: Optional[PathLike]) -> Path:
     """Returns the given output of ``docnmt prepare``, or that of a checkpoint's training."""
-    given = data_of_training(checkpoint) if data is None else Path(data)
-    folder = prepared_folder(given)
-    if data is None and not is_prepared(folder):
-        raise InputError(f"--data: give the output of docnmt prepare; {given}, that of the training, does not exist")
-    return folder
+    return prepared_folder(data_of_training(checkpoint) if data is None else Path(data))
 
 
 def _task_config(trained: DictConfig, folder: Path, languages: Tuple[str, str], view: DocumentView) -> DictConfig:
@@ -112,10 +105,6 @@ def _task_config(trained: DictConfig, folder: Path, languages: Tuple[str, str], 
     of_model: List[Optional[str]] = [settings.get("source_lang"), settings.get("target_lang")]
     if None not in of_model and of_model != list(languages):
         raise InputError(f"--data {folder}: is {'-'.join(languages)}, the model {'-'.join(map(str, of_model))}")
-    for language in languages:
-        if not (folder / DATA_BIN / f"dict.{language}.txt").is_file():
-            raise InputError(f"--data {folder}: {DATA_BIN}/dict.{language}.txt is missing")
-    view.check(name)
     if name == DOCUMENT_TASK:
         settings.update(view.given)
     elif view.context == "none":
@@ -133,11 +122,9 @@ def precision_of(given: Optional[str], cuda: bool) -> str:
         InputError: the device does not support it.
     """
     precision = given or FLOAT32
-    supported = ON_GPU if cuda else ON_CPU
+    supported = ON_GPU if cuda else [FLOAT32, *filter(available, (BF16, INT8))]
     if precision not in supported:
-        raise InputError(f"--precision {precision}: a {'GPU' if cuda else 'CPU'} supports {', '.join(supported)}")
-    if not cuda and precision != FLOAT32 and not available(precision):
-        raise InputError(f"--precision {precision}: not supported by this PyTorch build on a CPU; use float32")
+        raise InputError(f"--precision {precision}: this {'GPU' if cuda else 'CPU'} supports {', '.join(supported)}")
     if not cuda and precision == BF16 and not cpu.capabilities().bf16:
         logger.warning("--precision bf16: no bfloat16 products on this CPU; rounded weights are multiplied in float32")
     return precision

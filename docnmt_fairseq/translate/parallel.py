@@ -11,16 +11,16 @@ import subprocess
 import sys
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from glob import escape
 from pathlib import Path
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence
 
-from docnmt_fairseq.errors import InputError, first_line, needs_extra
+from docnmt_fairseq.errors import InputError, needs_extra
 from docnmt_fairseq.files import atomic_paths, partial_path, read_json, write_json
 from docnmt_fairseq.options import CheckedOptions, Choices, option
 from docnmt_fairseq.translate.inputs import Request, Shard, check_existing
-from docnmt_fairseq.translate.writers import OTHER_INPUTS, journal_path, scores_path
+from docnmt_fairseq.translate.writers import check_unchanged, journal_path, scores_path
 
 ENGINES = Choices(("processes", "ray"))
 CUDA = "CUDA_VISIBLE_DEVICES"
@@ -45,10 +45,6 @@ class JobOptions(CheckedOptions):
     )
 
 
-class CommandFailed(Exception):
-    """A command that ended with an error, which its log contains."""
-
-
 def translate_in_parallel(request: Request, arguments: Sequence[str], options: JobOptions, fingerprint: str) -> None:
     """Translates with one worker per shard.
 
@@ -61,12 +57,12 @@ def translate_in_parallel(request: Request, arguments: Sequence[str], options: J
     Raises:
         InputError: workers failed; an output exists; interrupted work has another fingerprint.
     """
-    pairs = request.pairs()
-    assert request.output is not None  # checked by pairs()
     shards = [Shard(number, options.workers) for number in range(1, options.workers + 1)]
+    pairs = replace(request, shard=shards[0]).pairs
+    assert request.output is not None  # checked by pairs
     target = pairs[0][1]
     parts = [] if request.is_folder else [shard.output(target) for shard in shards]
-    check_existing([target for _, target in pairs if target.exists()], request)
+    check_existing([target for _, target in pairs], request)
     if request.force:
         for _, existing in pairs:
             _remove(existing, *existing.parent.glob(f"{escape(existing.name)}.shard-*"))
@@ -88,15 +84,12 @@ def translate_in_parallel(request: Request, arguments: Sequence[str], options: J
 def _check_journal(target: Path, parts: Sequence[Path], fingerprint: str, request: Request) -> None:
     """Writes the journal of parallel work, or compares it with that of interrupted work."""
     journal, content = journal_path(target), {"fingerprint": fingerprint, "workers": len(parts)}
-    if not journal.exists():
-        check_existing([part for part in parts if part.exists()], Request([target]))
-        write_json(journal, content)
-    elif not request.resume:
-        raise InputError(f"--output {target}: was interrupted; --resume continues, --force restarts")
-    elif read_json(journal) != content:
-        raise InputError(f"--resume: {target} {OTHER_INPUTS}, also the same --workers")
+    started = [path for path in (journal, *parts) if path.exists()]
+    if started:
+        check_existing(started, request)
+        check_unchanged(target, read_json(journal), content)
     else:
-        logger.info(f"{target}: resumes")
+        write_json(journal, content)
 
 
 def _join(target: Path, parts: Sequence[Path]) -> None:
@@ -146,8 +139,8 @@ def run_commands(commands: Mapping[str, Sequence[str]], options: JobOptions, log
         names = {submit(arguments, logs / f"{name}.log"): name for name, arguments in commands.items()}
         for future in as_completed(names):
             log = logs / f"{names[future]}.log"
-            if (error := future.exception()) is not None:
-                logger.info(f"{names[future]} failed: {first_line(error)}")
+            if future.exception() is not None:
+                logger.info(f"{names[future]} failed")
                 failures.append(f"{names[future]}: {_last_line(log)} ({log})")
             progress.update()
     if failures:
@@ -164,32 +157,24 @@ def _processes(options: JobOptions) -> Iterator[Submit]:
     with ThreadPoolExecutor(options.workers) as pool:
         try:
             yield lambda arguments, log: pool.submit(_run, arguments, log, {**threads, **next(gpus)})
-        except BaseException:  # Ctrl-C, which the terminal sends to the running processes, too
+        finally:  # after Ctrl-C, which the terminal sends to the running processes, too, no others start
             pool.shutdown(wait=False, cancel_futures=True)
-            raise
 
 
 @contextmanager
 def _ray_tasks(options: JobOptions) -> Iterator[Submit]:
-    """Yields a function that runs a command as a task of Ray.
-
-    Raises:
-        InputError: Ray is not installed, or no cluster answers at the address.
-    """
+    """Yields a function that runs a command as a task of Ray."""
     with needs_extra("ray", "--engine ray"):
         import ray
     address, threads = options.ray_address, options.job_threads or 1
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    try:
-        host, _, port = (address or "").removeprefix("ray://").rpartition(":")
-        if host and port.isdigit():
-            socket.create_connection((host, int(port)), timeout=CONNECT_TIMEOUT).close()
-        local: Dict[str, Any] = {} if address else {"include_dashboard": False}
-        ray.init(address=address, logging_level=logging.WARNING, log_to_driver=False, **local)
-    except (OSError, ValueError, RuntimeError) as error:
-        raise InputError(f"--engine ray: no cluster at {address or 'this machine'}: {first_line(error)}") from error
+    host, _, port = (address or "").removeprefix("ray://").rpartition(":")
+    if host and port.isdigit():
+        socket.create_connection((host, int(port)), timeout=CONNECT_TIMEOUT).close()
+    local: Dict[str, Any] = {} if address else {"include_dashboard": False}
+    ray.init(address=address, logging_level=logging.WARNING, log_to_driver=False, **local)
     resources: Dict[str, Any] = {"num_cpus": threads, "num_gpus": options.job_gpus}
-    resources.update(max_retries=options.max_retries, retry_exceptions=[CommandFailed])
+    resources.update(max_retries=options.max_retries, retry_exceptions=[subprocess.CalledProcessError])
     task: Any = ray.remote(**resources)(_run)
     try:
         environment, directory = {"OMP_NUM_THREADS": str(threads)}, str(Path.cwd())
@@ -199,19 +184,13 @@ def _ray_tasks(options: JobOptions) -> Iterator[Submit]:
 
 
 def _run(arguments: Sequence[str], log: Path, environment: Mapping[str, str], directory: Optional[str] = None) -> None:
-    """Runs ``docnmt`` with its output appended to a log.
-
-    Raises:
-        CommandFailed: it ended with another status than 0.
-    """
+    """Runs ``docnmt`` with its output appended to a log; ``CalledProcessError`` if it fails."""
     command = [sys.executable, "-m", "docnmt_fairseq", *arguments]
     with open(log, "ab") as stream:
-        done = subprocess.run(
+        subprocess.run(
             command, cwd=directory, env={**os.environ, **environment}, stdin=subprocess.DEVNULL, stdout=stream,
-            stderr=stream,
+            stderr=stream, check=True,
         )  # fmt: skip
-    if done.returncode:
-        raise CommandFailed(f"exit status {done.returncode}")
 
 
 def _last_line(log: Path) -> str:

@@ -11,7 +11,6 @@ import numpy as np
 
 from docnmt_fairseq.boundaries import is_boundary, levels_ended
 from docnmt_fairseq.corpus.text import normalise
-from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.translate.lines import TranslatedLine
 from docnmt_fairseq.translate.translate_files import Translator
 
@@ -78,12 +77,7 @@ def shuffled_order(owners: np.ndarray, seed: int) -> np.ndarray:
     Args:
         owners: [sentences] document of each sentence, and of each place.
         seed: seed of the permutation.
-
-    Raises:
-        InputError: there is only one document.
     """
-    if len(set(owners.tolist())) < 2:
-        raise InputError("--context shuffled: needs sentences of several documents")
     generator = np.random.default_rng(seed)
     order = generator.permutation(len(owners))
     for _ in range(MAX_ROUNDS):
@@ -100,7 +94,7 @@ def shuffled_order(owners: np.ndarray, seed: int) -> np.ndarray:
 
 def _crowded(owners: np.ndarray, order: np.ndarray) -> np.ndarray:
     """Returns the places with a sentence of their own document, or a second sentence of one document."""
-    documents = int(owners.max()) + 1
+    documents = int(owners.max(initial=0)) + 1
     pairs = owners * documents + owners[order]
     _, first = np.unique(pairs, return_index=True)
     again = np.ones(len(order), dtype=bool)

@@ -118,14 +118,21 @@ def _translated(
     try:
         return chain.from_iterable(translator.translate_lines(lines, list(texts), empty_lines, progress, **own))
     except InputError as error:
-        if error.place is None or error.place[0] not in texts:
-            raise
-        name, line, message = error.place
-        first_line = texts[name][0].first_line
-        if first_line is not None:
-            raise InputError.at(name, first_line + line - 1, message) from error
-        shown = lines[list(texts).index(name)][line - 1]
-        raise InputError(f"{name}: {shown[:40]!r}...: {message}") from error
+        first_lines = {name: documents[0].first_line for name, documents in texts.items()}
+        raise _in_file(error, dict(zip(texts, lines)), first_lines) from None
+
+
+def _in_file(
+    error: InputError, lines: Mapping[Any, Sequence[str]], first_lines: Mapping[Any, Optional[int]]
+) -> InputError:
+    """Returns an error about a line with the line's number in its file, or its text in formats without lines."""
+    if error.place is None or error.place[0] not in lines:
+        return error
+    name, line, message = error.place
+    first = first_lines[name]
+    if first is not None:
+        return InputError.at(name, first + line - 1, message)
+    return InputError(f"{name}: {lines[name][line - 1][:40]!r}...: {message}")
 
 
 def _score_rows(document: Document, lines: Sequence[TranslatedLine]) -> bytes:

@@ -18,7 +18,6 @@ from docnmt_fairseq.checkpoints import Ensemble
 from docnmt_fairseq.corpus.pipeline import TextCodec
 from docnmt_fairseq.corpus.prepared import MANIFEST
 from docnmt_fairseq.data.concatenation import ConcatenationDataset, Hypothesis
-from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.files import PathLike
 from docnmt_fairseq.layers.packed_linear import round_weights
 from docnmt_fairseq.models.base import all_take_layouts
@@ -160,8 +159,8 @@ class DocumentTranslator:
                 translation; empty: the translation.
 
         Raises:
-            InputError: a sentence is too long for the model; target lines of another shape, with windows of several
-                target sentences, or as context of a model without target-side context.
+            InputError: a sentence is too long for the model; target lines with windows of several target sentences.
+            ValueError: target lines of another shape.
         """
         text = self.prepare(documents, names, empty_lines, False, self.max_tokens, target_prefix, target_context)
         found: Dict[int, List[Translation]] = {}
@@ -211,15 +210,8 @@ class DocumentTranslator:
             target_prefix, target_context: see :meth:`translate_lines`.
 
         Raises:
-            InputError: a sentence is too long for the model; documents are not lists of lines; see also
-                :meth:`translate_lines`.
+            InputError, ValueError: see :meth:`translate_lines`.
         """
-        if isinstance(documents, str) or any(isinstance(lines, str) for lines in documents):
-            raise InputError("documents: expected a list of documents, each a list of lines, not a string")
-        if target_context and not self.engine.decoder.looks_back:
-            raise InputError("--target-context: needs a model with target-side context (--target-context-attention)")
-        if target_context and (alone or self.task.view("context") == "none"):
-            raise InputError("--target-context: has no effect without context")
         names = names or [f"document {number}" for number in range(1, len(documents) + 1)]
         tokens: List[Tensor] = []
         starts = []

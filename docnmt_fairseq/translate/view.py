@@ -3,8 +3,7 @@
 from dataclasses import asdict, dataclass
 from typing import Dict, Optional
 
-from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.options import flag_of, option
+from docnmt_fairseq.options import option
 
 DOCUMENT_TASK = "document_translation"  # the task whose models see whole documents or chunks of them
 
@@ -23,13 +22,3 @@ class DocumentView:
     def given(self) -> Dict[str, object]:
         """Values that are not None."""
         return {name: value for name, value in asdict(self).items() if value is not None}
-
-    def check(self, task: str) -> None:
-        """Checks that the options apply to models of a task.
-
-        Raises:
-            InputError: chunks of documents are asked for, but the models do not see documents.
-        """
-        chunking = [name for name in self.given if name != "context"]
-        if chunking and task != DOCUMENT_TASK:
-            raise InputError(f"{' '.join(map(flag_of, chunking))}: needs a model of {DOCUMENT_TASK}, not of {task}")

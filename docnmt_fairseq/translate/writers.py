@@ -6,17 +6,15 @@ An incomplete file is ``NAME.partial``; its journal ``NAME.partial.json`` states
 import hashlib
 import os
 import sys
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
 from typing import BinaryIO, Iterator, List, Optional
 
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.files import partial_path, read_json, write_json
+from docnmt_fairseq.files import partial_path, read_json, write_errors, write_json
 from docnmt_fairseq.translate.formats import Document
-
-OTHER_INPUTS = "was started with other options, model or data; give the same, or restart with --force"
 
 
 @dataclass
@@ -41,14 +39,9 @@ class Writer:
         return documents
 
     def add(self, document: Document, *contents: bytes) -> None:
-        """Writes the next document: its translation and, in files with scores, its rows of the table.
-
-        Raises:
-            InputError: it cannot be written.
-        """
-        with write_errors("standard output"):
-            sys.stdout.buffer.write(contents[0])
-            sys.stdout.buffer.flush()
+        """Writes the next document: its translation and, in files with scores, its rows of the table."""
+        sys.stdout.buffer.write(contents[0])
+        sys.stdout.buffer.flush()
 
     def save(self) -> None:
         """Makes what was added permanent."""
@@ -79,18 +72,15 @@ class FileWriter(Writer):
         self._streams: List[BinaryIO] = []
         self._hash = hashlib.sha256()
         journal = read_journal(target) if resume else None
-        if journal and (journal.fingerprint != fingerprint or len(journal.bytes) != len(self.targets)):
-            raise InputError(f"--resume: {partial_path(target)} {OTHER_INPUTS}")
+        if journal:
+            check_unchanged(target, (journal.fingerprint, len(journal.bytes)), (fingerprint, len(self.targets)))
         self.journal = journal or Journal(0, [0 for _ in self.targets], "", fingerprint)
 
     def skip_written(self, documents: Iterator[Document]) -> Iterator[Document]:
         for document in islice(documents, self.journal.documents):
             self._hash.update(_source_bytes(document))
-        if self.journal.documents and self._hash.hexdigest() != self.journal.source:
-            raise InputError(
-                f"--resume: the text before the interruption of {partial_path(self.target)} has changed; --force "
-                "restarts"
-            )
+        if self.journal.documents:
+            check_unchanged(self.target, self.journal.source, self._hash.hexdigest())
         return documents
 
     def add(self, document: Document, *contents: bytes) -> None:
@@ -149,13 +139,15 @@ class FileWriter(Writer):
             stream.close()
 
 
-@contextmanager
-def write_errors(path: object) -> Iterator[None]:
-    """Converts system errors of the block to :class:`InputError`."""
-    try:
-        yield
-    except OSError as error:
-        raise InputError(f"{path}: cannot be written: {error.strerror}") from error
+def check_unchanged(target: Path, before: object, now: object) -> None:
+    """Compares what interrupted work depends on, so that parts of two different translations are not mixed.
+
+    Raises:
+        InputError: it has changed.
+    """
+    if before != now:
+        message = "was started with other text, options, model, data or --workers; give the same, or --force restarts"
+        raise InputError(f"--resume: {target} {message}")
 
 
 def scores_path(target: Path) -> Path:

@@ -99,8 +99,6 @@ FIT = ["fit", "--corpus", "c", "--output", "o"]
     [
         (FIT, "give --vectors, or --path with its --data"),
         ([*FIT, "--vectors", "v", "--iterations", "0"], "--iterations 0"),
-        ([*FIT, "--vectors", "v", "--remove-bpe", "x"], "--remove-bpe x"),
-        (["neighbours", "bin", "--model", "none", "--sentences", "0"], "--sentences 0"),
     ],
 )
 def test_bad_options(capsys, arguments, message):

@@ -11,7 +11,6 @@ import docnmt_fairseq
 from docnmt_fairseq import cli
 from docnmt_fairseq.cli import prepare as command
 from docnmt_fairseq.corpus.config import PrepareConfig
-from docnmt_fairseq.errors import InputError
 from tests.support.documents import write_lines
 from tests.support.reading import write
 
@@ -53,11 +52,6 @@ def test_formats_of_splits(tmp_path, monkeypatch):
     assert [(split.name, split.format) for split in found.splits()] == [
         ("train", "tsv"), ("valid", "delimited"), ("valid1", "delimited"), ("test", "wmt-xml"),
     ]  # fmt: skip
-
-
-def test_reuse_excludes_model_options():
-    with pytest.raises(InputError):
-        config("--test", "t", "--reuse", "r", "--vocab-size", "9", "--separate")
 
 
 def test_help_lists_formats(capsys):

@@ -89,9 +89,8 @@ def test_seed_and_default_samples(folder, capsys):
     "arguments, message",
     [
         (["--system", "x=base", "--log", "x=other.log"], "--log x=other.log"),
-        (["--system", "x=base", "--test", "documents"], "--test"),
+        (["--system", "x=base", "--examples", "1"], "--examples"),
         (["--system", "x=base", "--comet", "m"], "--source"),
-        (["--system", "x=base", "--synth", "corpus"], "--synth"),
     ],
 )
 def test_bad_input(folder, capsys, arguments, message):

@@ -91,7 +91,7 @@ def test_a_folder_that_cannot_be_imported_is_named(tmp_path, monkeypatch, capsys
     for option in (["--user-dir", name], [f"--user={name}"]):
         assert main([*option, "doctor"]) == 2
         (line,) = capsys.readouterr().err.splitlines()
-        assert line.startswith(f"docnmt: error: --user-dir {name}: ")
+        assert line.startswith("docnmt: error: ") and name in line
 
 
 def test_the_folder_of_the_package(capsys):

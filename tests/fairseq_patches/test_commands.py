@@ -4,10 +4,8 @@ import subprocess
 import sys
 
 import pytest
-from fairseq.dataclass.configs import DistributedTrainingConfig
 
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.fairseq_patches import commands
 from docnmt_fairseq.fairseq_patches.commands import print_one_line
 from tests.support import toy
 
@@ -44,29 +42,3 @@ def test_input_errors_are_one_line(hook, capsys, monkeypatch, tmp_path):
         train.cli_main()
     show(found.type, found.value, found.tb)
     assert not passed_on and capsys.readouterr().err.startswith("fairseq-train: error: ")
-
-
-@pytest.mark.parametrize(
-    ("world_size", "port", "environment", "message"),
-    [
-        (2, 29712, {}, "--distributed-port: only for jobs of Slurm"),
-        (9999, 0, {}, "--distributed-world-size 9999: the machine has .* GPUs"),
-        (1, 29712, {}, None),
-        (9999, 29712, {"SLURM_JOB_NODELIST": "n1"}, None),
-        (9999, 0, {"MASTER_ADDR": "localhost", "MASTER_PORT": "1", "RANK": "0", "WORLD_SIZE": "9999"}, None),
-    ],
-)
-def test_processes_that_cannot_be_started(monkeypatch, world_size, port, environment, message):
-    for name in (*commands.SLURM, *commands.TORCHRUN):
-        monkeypatch.delenv(name, raising=False)
-    for name, value in environment.items():
-        monkeypatch.setenv(name, value)
-    cfg = DistributedTrainingConfig(distributed_world_size=world_size, distributed_port=port, tpu=False)
-    started = []
-    start = commands.join_torchrun(lambda cfg, force: started.append(cfg))
-    if message is None:
-        start(cfg)
-        assert started == [cfg]
-    else:
-        with pytest.raises(InputError, match=message):
-            start(cfg)

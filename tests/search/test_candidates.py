@@ -100,7 +100,6 @@ def test_sampling_of_tiny_probabilities(options, most):
         {"min_len": 300},
         {"temperature": 0.0},
         {"lenpen": float("nan")},
-        {"sampling_topk": 3},
         {"sampling": True, "sampling_topp": 1.5},
         {"sampling": True, "sampling_topp": 0.5, "sampling_topk": 2},
     ],

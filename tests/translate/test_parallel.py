@@ -1,7 +1,5 @@
 """Parallel translation: shards in processes, their parts joined."""
 
-import sys
-
 import pytest
 
 from docnmt_fairseq import cli
@@ -88,12 +86,6 @@ def test_ray_runs_and_retries_commands(tmp_path):
     with pytest.raises(InputError):
         run_commands({"good": ["--version"], "bad": ["translate"]}, options, tmp_path)
     assert (tmp_path / "bad.log").read_text().count("error: ") == 2
-
-
-def test_missing_ray_is_reported(tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(InputError):
-        run_commands({"a": ["--version"]}, JobOptions(engine="ray"), tmp_path)
 
 
 @pytest.mark.parametrize("leading", [[], ["--user-dir", "translate"], ["--user-dir=translate"]])

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from docnmt_fairseq import cli
-from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.translate.shuffled_context import ShuffledContext, document_numbers, shuffled_order
 from docnmt_fairseq.translate.translator import DocumentTranslator
 from tests.support import toy
@@ -54,9 +53,11 @@ def test_order_depends_on_the_seed():
     assert sorted(shuffled_order(np.repeat([0, 1], [9, 3]), 1)) == list(range(12)), "impossible without a conflict"
 
 
-def test_bad_input():
-    with pytest.raises(InputError):
-        ShuffledContext(Remembering()).translate_lines([text_of(1, 4)], [], "document", print)
+def test_a_single_document_is_reported(caplog):
+    translator = ShuffledContext(Remembering())
+    translator.translate_lines([text_of(1, 4)], [], "document", print)
+    assert "4 of 4 sentences" in caplog.text
+    assert translator.translate_lines([[""]], [], "document", print)[0][0].text == ""
 
 
 def test_command(data_bin, tmp_path, prepared, monkeypatch):

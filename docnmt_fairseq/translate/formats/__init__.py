@@ -37,11 +37,9 @@ def format_of(file_name: str, name: str, reading: Reading) -> Format:
         reading: settings.
 
     Raises:
-        InputError: there is no format of this name, or the ending is neither that of a format nor of text.
+        InputError: the ending is neither that of a format nor of text.
     """
     if name:
-        if name not in FORMATS:
-            raise InputError(f"--format {name}: no such format; choose from {', '.join(FORMATS.names())}")
         return FORMATS[name](reading)
     named = named_format(file_name)
     if named is None and not _is_text(file_name, reading):

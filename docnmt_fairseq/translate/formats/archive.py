@@ -5,9 +5,7 @@ import zipfile
 from abc import abstractmethod
 from typing import Dict, List, Mapping, Tuple
 
-from docnmt_fairseq.corpus.files import DAMAGED
-from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.translate.formats.base import Parsed, Pieces, TooLarge, WholeFile
+from docnmt_fairseq.translate.formats.base import Parsed, Pieces, WholeFile, check_size
 
 TYPE = "mimetype"  # member of EPUB that must be the first one and not compressed
 
@@ -24,9 +22,6 @@ class Archive(WholeFile):
         Args:
             contents: content of each member.
             name: name of the file in messages.
-
-        Raises:
-            InputError: it is not of this format.
         """
 
     def parse(self, content: bytes, name: str) -> Parsed:
@@ -46,21 +41,12 @@ class Archive(WholeFile):
         return Parsed([segment for parsed in parts.values() for segment in parsed.segments], render)
 
     def _members(self, content: bytes, name: str) -> Members:
-        """Returns the members in order.
-
-        Raises:
-            InputError: the file is not an archive, damaged, encrypted or too large.
-        """
-        try:
-            with zipfile.ZipFile(io.BytesIO(content)) as archive:
-                infos = archive.infolist()
-                if sum(info.file_size for info in infos) > self.reading.limits.unpacked:  # reading stops at this size
-                    raise TooLarge(f"{name}: larger than {self.reading.limits.unpacked:,} bytes unpacked; divide it")
-                return [(info, archive.read(info)) for info in infos]
-        except (*DAMAGED, RuntimeError, NotImplementedError, ValueError) as error:
-            if isinstance(error, InputError):
-                raise
-            raise InputError(f"{name}: not a complete zip archive: {error}") from error
+        """Returns the members in order."""
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            infos = archive.infolist()
+            size = sum(info.file_size for info in infos)  # reading stops at the sizes of the list
+            check_size(size, self.reading.limits.unpacked, "bytes unpacked", name)
+            return [(info, archive.read(info)) for info in infos]
 
 
 def _packed(members: Members, new: Mapping[str, bytes]) -> bytes:

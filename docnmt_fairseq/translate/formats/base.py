@@ -14,18 +14,19 @@ are the translated file. Most formats have one document per file and only say wh
             return Parsed([Segment([part]) for part in parts], lambda pieces: "!".join(...).encode())
 """
 
+import logging
 import re
 from abc import ABC, abstractmethod
 from codecs import BOM_UTF8
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
+from textwrap import shorten
 from types import ModuleType
 from typing import BinaryIO, Callable, ClassVar, Iterator, List, Optional, Sequence, Tuple, Type
 
 from docnmt_fairseq.boundaries import is_boundary
-from docnmt_fairseq.corpus.files import DAMAGED
-from docnmt_fairseq.errors import InputError, needs_extra
+from docnmt_fairseq.errors import InputError, first_line, needs_extra
 from docnmt_fairseq.registry import Registry
 from docnmt_fairseq.translate.formats.segments import Segment, Segmentation, Split
 
@@ -33,6 +34,8 @@ SPLITS = ("lines", "paragraphs")  # values of --split
 LINE = re.compile(r"[^\n]*\n|[^\n]+")  # with its end
 ANY_LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")  # with its end of any kind
 MAX_BYTES = 64 * 2**20  # of a file that is read as a whole
+
+logger = logging.getLogger(__name__)
 
 
 class TooLarge(InputError):
@@ -58,8 +61,14 @@ class FormatLimits:
         Raises:
             TooLarge: there are more.
         """
-        if self.sentences is not None and count > per_sentence * self.sentences:
-            raise TooLarge(f"{name}: more than {per_sentence * self.sentences:,} {what}; divide it")
+        if self.sentences is not None:
+            check_size(count, per_sentence * self.sentences, what, name)
+
+
+def check_size(size: int, most: int, what: str, name: str) -> None:
+    """Raises :class:`TooLarge` if a file has more of something than a limit."""
+    if size > most:
+        raise TooLarge(f"{name}: more than {most:,} {what}; divide it")
 
 
 @dataclass(frozen=True)
@@ -139,16 +148,19 @@ class WholeFile(Format):
         """Yields the document.
 
         Raises:
-            InputError: it is damaged, or larger than 64 MiB.
+            InputError: it is damaged, not of this format, or larger than 64 MiB.
         """
         try:
             content = stream.read(MAX_BYTES + 1)
-        except DAMAGED as error:
-            raise InputError(f"{name}: damaged: {error}") from error
-        if len(content) > MAX_BYTES:
-            raise InputError(f"{name}: larger than {MAX_BYTES >> 20} MiB; divide it")
-        mark = BOM_UTF8 if content.startswith(BOM_UTF8) else b""
-        parsed = self.parse(content[len(mark) :], name)
+            check_size(len(content), MAX_BYTES, "bytes", name)
+            mark = BOM_UTF8 if content.startswith(BOM_UTF8) else b""
+            parsed = self.parse(content[len(mark) :], name)
+        except InputError:
+            raise
+        except Exception as error:  # decompression and parsers raise anything on damaged files
+            raise InputError(f"{name}: damaged, or not {self.name}: {shorten(first_line(error), 200)}") from error
+        if content.strip() and not parsed.segments:
+            logger.warning(f"{name}: contains no text of the format {self.name}, stays as it is")
         check = partial(self.reading.limits.check, what="sentences", name=name)
         found = Segmentation(parsed.segments, self.splitter(), check)
         yield Document(found.lines, lambda translations: mark + parsed.render(found.restore(translations)))
@@ -173,32 +185,24 @@ def decode(content: bytes, name: str, charset: str = "UTF-8") -> str:
     """Returns the text of a file with its line ends.
 
     Raises:
-        InputError: the character set is unknown, or not that of the file.
+        InputError: the file has another character set.
+        LookupError: the character set is unknown.
     """
     try:
         return content.decode(charset)
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         raise InputError.at(name, line, f"not {charset}; convert the file to UTF-8") from error
-    except (LookupError, UnicodeError) as error:
-        raise InputError(f"{name}: unknown character set {charset}; convert the file to UTF-8") from error
 
 
 FORMATS: Registry[Format] = Registry("format")
 
 
 def register(name: str) -> Callable[[Type[Format]], Type[Format]]:
-    """Returns a class decorator that registers a format under its name.
-
-    Raises:
-        ValueError: the name, or an ending, is registered already.
-    """
+    """Returns a class decorator that registers a format under its name."""
 
     def decorate(cls: Type[Format]) -> Type[Format]:
         cls.name = name
-        taken = {ending for other in FORMATS.names() for ending in FORMATS[other].endings}
-        if taken & set(cls.endings):
-            raise ValueError(f"format {name!r}: another format has {', '.join(sorted(taken & set(cls.endings)))}")
         return FORMATS.register(name)(cls)
 
     return decorate

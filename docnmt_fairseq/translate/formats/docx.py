@@ -9,7 +9,6 @@ from typing import Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from lxml import etree
 
-from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.translate.formats.archive import Archive
 from docnmt_fairseq.translate.formats.base import Parsed, Pieces, register
 from docnmt_fairseq.translate.formats.inline import ADDRESSES, Mark, is_note, objects_in
@@ -52,10 +51,8 @@ class Docx(Archive):
         main = _main(contents.get(RELATIONS), name)
         read = {part: text for part, text in contents.items() if part == main or PARTS.fullmatch(part)}
         self.reading.limits.check(sum(text.count(b"<") for text in read.values()), "tags", name, TAGS_PER_SENTENCE)
-        if main not in read:
-            raise InputError(f"{name}: not a Word document: {main[:60]} is missing")
-        ordered = sorted(read, key=lambda part: (part != main, part))
-        return {part: _parsed(read[part], f"{name}: {part}") for part in ordered}
+        ordered = [main, *sorted(read.keys() - {main})]
+        return {part: _parsed(contents[part], f"{name}: {part}") for part in ordered}
 
 
 def _parsed(content: bytes, name: str) -> Parsed:

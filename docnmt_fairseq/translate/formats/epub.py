@@ -7,13 +7,12 @@ from urllib.parse import unquote
 
 from lxml import etree
 
-from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.translate.formats.archive import Archive
 from docnmt_fairseq.translate.formats.base import Parsed, Pieces, register
 from docnmt_fairseq.translate.formats.html_pages import TAGS_PER_SENTENCE, Html
 from docnmt_fairseq.translate.formats.xml_text import Slot, Slots, local_name, parse_xml, xml_bytes
 
-CONTAINER, ENCRYPTION = "META-INF/container.xml", "META-INF/encryption.xml"
+CONTAINER = "META-INF/container.xml"
 PAGES, CONTENTS = "application/xhtml+xml", "application/x-dtbncx+xml"
 
 
@@ -26,10 +25,6 @@ class Epub(Archive):
 
     def parts(self, contents: Mapping[str, bytes], name: str) -> Dict[str, Parsed]:
         found = {path: kind for path, kind in _manifest(contents, name) if path in contents}
-        encrypted = unquote(contents.get(ENCRYPTION, b"").decode("utf-8", "replace"))
-        for path in found:
-            if path in encrypted:
-                raise InputError(f"{name}: encrypted: {path}; a book with copy protection cannot be read")
         tags = sum(contents[path].count(b"<") for path in found)
         self.reading.limits.check(tags, "tags", name, TAGS_PER_SENTENCE)
         return {
@@ -57,15 +52,9 @@ class Epub(Archive):
 
 
 def _manifest(contents: Mapping[str, bytes], name: str) -> List[Tuple[str, str]]:
-    """Returns the pages in reading order and the tables of contents, with their types.
-
-    Raises:
-        InputError: the list of pages is missing.
-    """
+    """Returns the pages in reading order and the tables of contents, with their types."""
 
     def elements(path: str) -> List[etree._Element]:
-        if path not in contents:
-            raise InputError(f"{name}: not an EPUB book: {path[:60]} is missing")
         return list(parse_xml(contents[path], f"{name}: {path}").getroot().iter(etree.Element))
 
     package = next((str(one.get("full-path")) for one in elements(CONTAINER) if local_name(one) == "rootfile"), "")

@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Dict, Iterator, List, Mapping, Sequence, Tuple, Union
 
-from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.translate.formats.base import Parsed, Pieces, WholeFile, decode, register
 from docnmt_fairseq.translate.formats.inline import (
     KEPT,
@@ -80,8 +79,6 @@ class Html(WholeFile):
     def parse(self, content: bytes, name: str) -> Parsed:
         charset = _charset(content)
         text = decode(content, name, charset)
-        if text.encode(charset) != content:
-            raise InputError(f"{name}: {charset} does not encode the page as it was; convert the file to UTF-8")
         self.reading.limits.check(text.count("<"), "tags", name, TAGS_PER_SENTENCE)
         parts = list(_parts(text))
         texts = list(_texts(parts, list(_values(text))))

@@ -5,7 +5,6 @@ import re
 from dataclasses import dataclass
 from typing import Any, Iterator, List, Tuple
 
-from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.translate.formats.base import Parsed, Pieces, WholeFile, decode, register
 from docnmt_fairseq.translate.formats.inline import Mark, objects_in
 from docnmt_fairseq.translate.formats.messages import DIVISION, Message, marks_of_message
@@ -34,7 +33,7 @@ class JsonMessages(WholeFile):
 
     def parse(self, content: bytes, name: str) -> Parsed:
         text = decode(content, name)
-        is_chrome = _is_chrome(_loaded(text, name))
+        is_chrome = _is_chrome(json.loads(text))
         values = [value for value in _values(text) if _is_message(value.keys, is_chrome)]
         self.reading.limits.check(len(values), "values", name, VALUES_PER_SENTENCE)
         messages = [Message(value.text, _marks, DIVISION) for value in values]
@@ -52,15 +51,6 @@ class JsonMessages(WholeFile):
             return "".join([*found, text[behind:]]).encode("utf-8", "backslashreplace")  # lone surrogates
 
         return Parsed([segment for message in messages for segment in message.segments()], render)
-
-
-def _loaded(text: str, name: str) -> Any:
-    try:
-        return json.loads(text)
-    except json.JSONDecodeError as error:
-        raise InputError.at(name, error.lineno, f"not JSON: {error.msg}") from error
-    except (RecursionError, ValueError) as error:
-        raise InputError(f"{name}: not JSON that can be read: {error}") from error
 
 
 def _is_chrome(data: Any) -> bool:

@@ -47,7 +47,7 @@ class Gettext(WholeFile):
     def parse(self, content: bytes, name: str) -> Parsed:
         charset = self._charset(content)
         text = decode(content, name, charset)
-        file = self._load(text, name)
+        file = self.needs("polib").pofile(f"{text}\n")  # with a line end, it is not taken for a file name
         lines = LINE.findall(text if text.endswith("\n") else f"{text}\n")
         entries = [entry for entry in file if entry.msgid and not entry.obsolete]
         places = list(_places(lines))
@@ -92,17 +92,6 @@ class Gettext(WholeFile):
         header = HEADER.search(content.decode("latin-1"))
         found = CHARSET.search(header[1]) if header else None
         return "UTF-8" if found is None or found[1] == "CHARSET" else found[1]
-
-    def _load(self, text: str, name: str) -> Any:
-        """Returns polib's file."""
-        library = self.needs("polib")
-        try:
-            file = library.pofile(f"{text}\n")  # with a line end, it is not taken for a file name
-        except (OSError, ValueError, IndexError, AttributeError) as error:  # polib's errors of syntax
-            raise InputError(f"{name}: not gettext's format: {_reason(error)}") from error
-        if not len(file) and not file.metadata and text.strip():
-            raise InputError(f"{name}: contains no gettext messages")
-        return file
 
     def _target(self) -> str:
         return self.reading.languages()[1].replace("-", "_")
@@ -171,11 +160,6 @@ def _changed(text: str, pattern: "re.Pattern[str]", new: Any) -> str:
     if header is None:
         return text
     return text[: header.start(1)] + pattern.sub(new, header[1], count=1) + text[header.end(1) :]
-
-
-def _reason(error: Exception) -> str:
-    found = re.search(r"\(line (\d+)\)(?:: (.*))?", str(error))
-    return f"line {found[1]}" if found else type(error).__name__
 
 
 # --- Plural rules of languages, as gettext writes them ---

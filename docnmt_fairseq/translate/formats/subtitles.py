@@ -9,7 +9,7 @@ import re
 from abc import abstractmethod
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import ClassVar, Dict, Iterator, List, Sequence, Tuple
+from typing import ClassVar, Iterator, List, Sequence, Tuple
 
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.translate.formats.base import ANY_LINE, Parsed, Pieces, WholeFile, decode, register
@@ -59,11 +59,7 @@ class Subtitles(WholeFile):
 
     @abstractmethod
     def cues(self, text: str, name: str) -> Iterator[Cue]:
-        """Yields the cues of a file.
-
-        Raises:
-            InputError: the file is not of this format.
-        """
+        """Yields the cues of a file; ``name`` is its name in messages."""
 
     def parse(self, content: bytes, name: str) -> Parsed:
         text = decode(content, name)
@@ -154,7 +150,6 @@ class TimedLines(Subtitles):
 
     def cues(self, text: str, name: str) -> Iterator[Cue]:
         lines = ANY_LINE.findall(text)
-        self.check(lines, name)
         heads = [number for number, line in enumerate(lines) if ARROW in line]
         starts = [0]
         for line in lines:
@@ -176,14 +171,6 @@ class TimedLines(Subtitles):
                 end -= 1
             last = starts[end] - (len(lines[end - 1]) - len(lines[end - 1].rstrip("\r\n")) if first < end else 0)
             yield Cue(starts[first], last, seconds(times["start"]), seconds(times["end"]))
-
-    @abstractmethod
-    def check(self, lines: Sequence[str], name: str) -> None:
-        """Checks that the file is of this format.
-
-        Raises:
-            InputError: it is not.
-        """
 
     @abstractmethod
     def is_identifier(self, lines: Sequence[str], number: int) -> bool:
@@ -208,10 +195,6 @@ class SubRip(TimedLines):
     def escape(self, text: str) -> str:
         return TAG.sub("&lt;", text.replace(ARROW, "->"))  # an arrow would be read as times
 
-    def check(self, lines: Sequence[str], name: str) -> None:
-        if not any(ARROW in line for line in lines) and any(line.strip() for line in lines):
-            raise InputError(f"{name}: contains no subtitle, such as a line 00:00:01,000 --> 00:00:02,000")
-
     def is_identifier(self, lines: Sequence[str], number: int) -> bool:
         return lines[number].strip().isdecimal()
 
@@ -230,10 +213,6 @@ class WebVTT(TimedLines):
     def escape(self, text: str) -> str:
         return html.escape(text, quote=False)
 
-    def check(self, lines: Sequence[str], name: str) -> None:
-        if lines and not lines[0].startswith("WEBVTT"):
-            raise InputError.at(name, 1, "a WebVTT file starts with WEBVTT")
-
     def is_identifier(self, lines: Sequence[str], number: int) -> bool:
         return bool(lines[number].strip()) and not lines[number - 1].strip("\r\n")
 
@@ -244,8 +223,6 @@ class WebVTT(TimedLines):
 # --- SubStation Alpha ---
 
 SECTION = re.compile(r"\[([^\]]*)\]\s*$")
-TIME = re.compile(r"\s*\d+:\d+:\d+(?:[.,]\d+)?\s*$", re.ASCII)
-NEEDED = ("start", "end", "text")
 
 
 @register("ass")
@@ -263,16 +240,14 @@ class SubStationAlpha(Subtitles):
         section, names = "", [""]
         before = None
         place = 0
-        for number, line in enumerate(ANY_LINE.findall(text), start=1):
+        for line in ANY_LINE.findall(text):
             head, _, values = line.partition(":")
             if found := SECTION.match(line):
                 section = found[1].lower()
             elif section == "events" and head == "Format":
                 names = [field.strip().lower() for field in values.split(",")]
-                if names[-1] != "text" or not set(NEEDED) <= set(names):
-                    raise InputError.at(name, number, "events need the fields Start, End and, as the last one, Text")
             elif section == "events" and head == "Dialogue":
-                fields = self._fields(values, names, name, number)
+                fields = dict(zip(names, values.split(",", len(names) - 1)))
                 speaker = fields.get("style"), fields.get("name"), fields.get("actor")
                 own = fields["text"].rstrip("\r\n")
                 first = place + len(line) - len(fields["text"])
@@ -280,14 +255,3 @@ class SubStationAlpha(Subtitles):
                 yield Cue(first, first + len(own), start, end, is_turn=before not in (None, speaker))
                 before = speaker
             place += len(line)
-        if text.strip() and names == [""]:
-            raise InputError(f"{name}: contains no [Events] with a line Format:")
-
-    def _fields(self, values: str, names: List[str], name: str, number: int) -> Dict[str, str]:
-        """Returns the fields of a line of dialogue by name."""
-        found = dict(zip(names, values.split(",", len(names) - 1)))
-        if len(found) < max(len(names), 2) or not all(TIME.match(found[key]) for key in ("start", "end")):
-            raise InputError.at(
-                name, number, "not the fields that the line Format: of [Events] names; correct the line"
-            )
-        return found

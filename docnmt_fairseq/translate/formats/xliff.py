@@ -5,7 +5,6 @@ from typing import Iterator, List, Optional
 
 from lxml import etree
 
-from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.translate.formats.base import Parsed, Pieces, WholeFile, register
 from docnmt_fairseq.translate.formats.messages import marks_of_message
 from docnmt_fairseq.translate.formats.xml_text import ancestors, local_name, parse_xml, slots_within, xml_bytes
@@ -28,8 +27,6 @@ class Xliff(WholeFile):
         self.reading.limits.check(content.count(b"<"), "tags", name, TAGS_PER_SENTENCE)
         tree = parse_xml(content, name)
         root = tree.getroot()
-        if local_name(root) != "xliff":
-            raise InputError(f"{name}: not XLIFF, but <{local_name(root)}>")
         sources = list(_sources(root))
         slots = [slots_within(source, _is_text, marks_of_message) for source in sources]
         segments = [own.segments(new_paragraph=_starts_unit(source)) for own, source in zip(slots, sources)]
