@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from textwrap import shorten
 from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 import torch
@@ -93,8 +92,9 @@ def _build(
     try:
         (model,), _, task = checkpoint_utils.load_model_ensemble_and_task([str(path)], task=task, state=state)
     except (RuntimeError, OSError, AssertionError) as error:
-        detail = " ".join(str(error).split("\n")[:2])  # the second line names the parameter of another shape
-        raise InputError(f"--path {path}: does not fit --data {folder}: {shorten(detail, 200)}") from error
+        # The second line names a parameter of another shape; an unknown architecture is at the end.
+        detail = " ".join(str(error).split("\n")[:2])[-300:]
+        raise InputError(f"--path {path}: does not fit --data {folder}: {detail}") from error
     return model, task
 
 

@@ -12,6 +12,7 @@ fairseq's translation.
 import argparse
 import logging
 import os
+from contextlib import nullcontext
 from dataclasses import fields
 from functools import cache
 from pathlib import Path
@@ -148,12 +149,9 @@ def run(args: argparse.Namespace) -> None:
     request = _request(args)
     for name, path in _line_inputs(args).items():
         check_line_input(f"--{name.replace('_', '-')}", path, request)
-    if args.output is None:
-        _translate(args, input_files(request), search, scores)
-        return
     jobs = JobOptions(**given(args, JobOptions))
-    with request.lock():
-        if jobs.workers == 1:
+    with nullcontext() if args.output is None else request.lock():
+        if args.output is None or jobs.workers == 1:
             _translate(args, input_files(request), search, scores)
             return
         folder = None if args.data is None else prepared_folder(args.data)

@@ -83,15 +83,14 @@ def test_custom_mechanism_is_trained_and_translates(mine, data_bin, tmp_path):
     assert len((tmp_path / "out.txt").read_text(encoding="utf-8").splitlines()) == 3
 
 
-@pytest.mark.parametrize("name", ["nowhere", "json"])
-def test_a_folder_that_cannot_be_imported_is_named(tmp_path, monkeypatch, capsys, name):
+@pytest.mark.parametrize(("option", "name"), [(["--user-dir", "nowhere"], "nowhere"), (["--user=json"], "json")])
+def test_a_folder_that_cannot_be_imported_is_named(tmp_path, monkeypatch, capsys, option, name):
     monkeypatch.chdir(tmp_path)
     Path("json").mkdir()
     Path("json", "__init__.py").touch()
-    for option in (["--user-dir", name], [f"--user={name}"]):
-        assert main([*option, "doctor"]) == 2
-        (line,) = capsys.readouterr().err.splitlines()
-        assert line.startswith("docnmt: error: ") and name in line
+    assert main([*option, "doctor"]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("docnmt: error: ") and name in line
 
 
 def test_the_folder_of_the_package(capsys):

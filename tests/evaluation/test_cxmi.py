@@ -240,7 +240,7 @@ def test_command(data_bin, files, tmp_path, capsys):
         {one["log_probability"] for name, one in of.items() if name != "empty"} for of in (alone, report["probes"])
     )
     assert len(single) == 1 < len(whole)  # without context all documents are the same
-    assert main([*command, "--split", "test"]) == 2 and "--split test" in capsys.readouterr().err
+    assert main([*command, "--split", "test"]) == 2 and "test.src" in capsys.readouterr().err
 
 
 @pytest.mark.slow

@@ -93,7 +93,6 @@ def test_tables_results_and_plot(corpus, tmp_path, capsys):
     [
         (["--assert-minimum", "sentence=0.95"], "ambiguous"),
         (["--assert-ceiling", "document"], "ambiguous 100.0 %"),
-        (["--assert-ceiling", "other"], "'other'"),
     ],
 )
 def test_failed_assertions_and_bad_input(corpus, capsys, arguments, message):

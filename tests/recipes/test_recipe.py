@@ -39,9 +39,7 @@ def recipe(path, output, *options):
     ("options", "message"),
     [
         (["--models", "sentence nonsense"], "--models nonsense"),
-        (["--seeds", "1 x"], "--seeds"),
         (["--processes", "7"], "--processes 7: batch_tokens 4,096"),
-        (["--updates", "0"], "--updates 0"),
         (["--raw", "nowhere"], "--raw nowhere"),
         ([], "train.en: not in --raw"),
     ],
