@@ -2,13 +2,14 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from textwrap import shorten
 from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 import torch
 from fairseq import checkpoint_utils, utils
 from fairseq.data import Dictionary
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
-from fairseq.models import BaseFairseqModel
+from fairseq.models import ARCH_MODEL_REGISTRY, MODEL_DATACLASS_REGISTRY, BaseFairseqModel
 from fairseq.tasks import TASK_REGISTRY, FairseqTask
 from omegaconf import DictConfig, OmegaConf, open_dict
 from tqdm import tqdm
@@ -89,12 +90,17 @@ def load_ensemble(
 def _build(
     path: PathLike, state: Dict[str, Any], folder: Path, task: Optional[FairseqTask]
 ) -> Tuple[BaseFairseqModel, FairseqTask]:
+    cfg = state["cfg"]
+    name = getattr(cfg.model, "_name", None) or getattr(cfg.model, "arch", None)
+    if name not in (*ARCH_MODEL_REGISTRY, *MODEL_DATACLASS_REGISTRY):  # fairseq's message fails
+        raise InputError(
+            f"--path {path}: unknown architecture {name}; give the --user-dir of its training before COMMAND"
+        )
     try:
         (model,), _, task = checkpoint_utils.load_model_ensemble_and_task([str(path)], task=task, state=state)
     except (RuntimeError, OSError, AssertionError) as error:
-        # The second line names a parameter of another shape; an unknown architecture is at the end.
-        detail = " ".join(str(error).split("\n")[:2])[-300:]
-        raise InputError(f"--path {path}: does not fit --data {folder}: {detail}") from error
+        detail = " ".join(str(error).split("\n")[:2])  # the second line names the parameter of another shape
+        raise InputError(f"--path {path}: does not fit --data {folder}: {shorten(detail, 300)}") from error
     return model, task
 
 

@@ -152,7 +152,7 @@ def test_data_must_fit_the_checkpoint(prepared, checkpoint, tmp_path):
     with pytest.raises(InputError):
         translator(checkpoint, other)
     (other / "data-bin" / "dict.tgt.txt").unlink()
-    with pytest.raises(FileNotFoundError, match=r"dict\.tgt\.txt"):
+    with pytest.raises(InputError, match=r"dict\.tgt\.txt"):
         translator(checkpoint, other)
     (other / "manifest.json").write_text((other / "manifest.json").read_text().replace("src", "xx"))
     with pytest.raises(InputError):
