@@ -93,9 +93,7 @@ def _build(
     cfg = state["cfg"]
     name = getattr(cfg.model, "_name", None) or getattr(cfg.model, "arch", None)
     if name not in (*ARCH_MODEL_REGISTRY, *MODEL_DATACLASS_REGISTRY):  # fairseq's message fails
-        raise InputError(
-            f"--path {path}: unknown architecture {name}; give the --user-dir of its training before COMMAND"
-        )
+        raise InputError(f"--path {path}: unknown architecture {name}; give --user-dir as in its training")
     try:
         (model,), _, task = checkpoint_utils.load_model_ensemble_and_task([str(path)], task=task, state=state)
     except (RuntimeError, OSError, AssertionError) as error:
