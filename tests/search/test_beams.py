@@ -1,7 +1,6 @@
 """Steps of beam search with given candidates."""
 
 import numpy as np
-import pytest
 
 from docnmt_fairseq.search.beams import Beams, Candidates
 from docnmt_fairseq.search.options import SearchOptions
@@ -47,26 +46,7 @@ def test_hypotheses_of_a_complete_prefix_are_copies_of_the_first():
     assert [hypothesis["made_by"].tolist() for hypothesis in finished[0]] == [[0, 0]] * 2
 
 
-def test_only_the_first_half_of_the_candidates_ends_a_sentence():
-    beams = started(2)
-    assert step(beams, [5, 6, EOS, 7], [0, 0, 0, 0], [-1, -2, -3, -4]) == {}
-    assert beams.tokens[0, :, 1].tolist() == [5, 6] and beams.ended == [[]]
-    assert step(beams, [EOS, 8, 9, EOS], [0, 1, 0, 1], [-2, -3, -4, -5]) == {}
-    assert beams.tokens[0, :, :3].tolist() == [[EOS, 6, 8], [EOS, 5, 9]]
-    assert tokens_of(step(beams, [EOS, 7, 8, 9], [1, 0, 0, 1], [-4.5, -5, -6, -7])) == [[5, EOS], [5, 9, EOS]]
-
-
 def test_candidates_without_probability_do_not_end():
     beams = started(2, limit=3)
     assert step(beams, [5, EOS, 6, 7], [0, 0, 0, 0], [-1, -np.inf, -np.inf, -np.inf]) == {}
     assert beams.ended == [[]]
-
-
-@pytest.mark.parametrize(("unnormalized", "scores"), [(False, [-1.0, -1.5]), (True, [-2.0, -3.0])])
-def test_hypotheses_are_sorted_by_score(unnormalized, scores):
-    beams = started(2, unnormalized=unnormalized)
-    step(beams, [5, 6, 7, 8], [0, 0, 0, 0], [-1, -1, -9, -9])
-    finished = step(beams, [EOS, EOS, 5, 6], [1, 0, 0, 1], [-2, -3, -4, -5])
-    assert [float(hypothesis["score"]) for hypothesis in finished[0]] == scores
-    assert tokens_of(finished) == [[6, EOS], [5, EOS]]
-    assert finished[0][1]["positional_scores"].tolist() == [-1.0, -2.0]

@@ -44,29 +44,23 @@ def samples_of(task, pieces=None):
         yield dataset.collater([dataset[int(number)] for number in order[start : start + step]])
 
 
-def search_fairseq(task, models, samples, prefixes=None, **options):
+def search_fairseq(task, models, samples, **options):
     """Returns {id: hypotheses} of fairseq's search, batch by batch."""
     generator = task.build_generator(models, GenerationConfig(**options), seq_gen_cls=SequenceGenerator)
     found = {}
     for sample in samples:
-        prefix = None
-        if prefixes is not None:
-            prefix = torch.stack([prefixes[int(number)] for number in sample["id"]])
-        hypotheses = task.inference_step(generator, models, sample, prefix_tokens=prefix)
+        hypotheses = task.inference_step(generator, models, sample)
         found.update(zip(sample["id"].tolist(), hypotheses))
     return found
 
 
-def search_ours(task, models, samples, prefixes=None, hypotheses=None, **options):
+def search_ours(task, models, samples, hypotheses=None, **options):
     """Returns {id: hypotheses} of the engine."""
     options.setdefault("nbest", options.get("beam", 5))
     engine = SearchEngine(models, task.target_dictionary, SearchOptions(**options), hypotheses)
     for model, decoder in zip(models, getattr(engine.decoder, "decoders", [engine.decoder])):
         decoder.model.decoder.output_layer = model.decoder.output_layer  # of a converted stock model
     found = {}
-    if prefixes is not None:
-        arrays = {number: prefix.numpy() for number, prefix in prefixes.items()}
-        samples = [{**one, "prefixes": list(map(arrays.get, one["id"].tolist()))} for one in samples]
     for sentence, of_sentence in engine.run(iter(samples)):
         assert sentence.number not in found
         source = sentence.batch.sample["net_input"]["src_tokens"][sentence.row, None]
@@ -171,47 +165,6 @@ def test_length_limit_applies_to_the_sentence_itself(sentence):
             alone[int(sample["id"][row])] = generator.generate([model], {"net_input": one})[0]
     assert len({len(hypotheses[0]["tokens"]) for hypotheses in alone.values()}) > 1
     assert_same(search_ours(task, [model], samples_of(task), **options), alone)
-
-
-def test_prefixes(sentence):
-    task, model = sentence
-    (sample,) = samples_of(task)
-    generator = torch.Generator().manual_seed(2)
-    words = torch.randint(4, len(task.target_dictionary), (len(sample["id"]), 3), generator=generator)
-    prefixes = dict(zip(sample["id"].tolist(), words))
-    expected = search_fairseq(task, [model], samples_of(task), prefixes, beam=3, max_len_b=9)
-    found = search_ours(task, [model], samples_of(task), prefixes, beam=3, max_len_b=9)
-    assert_same(found, expected)
-    for number, prefix in prefixes.items():
-        assert found[number][0]["tokens"][:3].tolist() == prefix.tolist()
-    # Prefixes of different lengths, one complete: independent of the other sentences.
-    eos = task.target_dictionary.eos()
-    uneven = {number: prefix[: place % 4] for place, (number, prefix) in enumerate(prefixes.items())}
-    first = int(sample["id"][0])
-    uneven[first] = torch.tensor([5, 6, eos])
-    found = search_ours(task, [model], samples_of(task), uneven, beam=3, max_len_b=9)
-    assert [one["tokens"].tolist() for one in found[first]] == [[5, 6, eos]] * 3
-    for number, prefix in uneven.items():
-        if 0 < len(prefix) < 3:
-            (alone,) = search_ours(task, [model], samples_of(task), {number: prefix}, beam=3, max_len_b=9)[number][:1]
-            assert alone["tokens"].tolist() == found[number][0]["tokens"].tolist()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("names", [["sentence", "conditional, block"], ["rnn gru", "target han"]])
-def test_ensembles(extra_bin, names):
-    models = []
-    for number, name in enumerate(names):
-        _, task, model = ARCHITECTURES[name].build(extra_bin)
-        lively(model)
-        for parameter in model.parameters():
-            parameter.data.mul_(1 + 0.1 * number)
-        models.append(model)
-    for model in models:
-        model.pace = 20
-    options = {"beam": 3, "max_len_b": 8}
-    expected = search_fairseq(task, models, samples_of(task), **options)
-    assert_same(search_ours(task, models, samples_of(task), hypotheses=9, **options), expected)
 
 
 @pytest.mark.parametrize("names", [["target han"], pytest.param(["sentence", "target han"], marks=pytest.mark.slow)])

@@ -164,24 +164,6 @@ def test_shutdown_finishes_running_requests(held, translator):
     assert not held.thread.is_alive()
 
 
-def test_long_text_does_not_delay_short_ones(checkpoint, prepared):
-    translator = Held(translator_of(checkpoint, prepared, max_document_sentences=20))
-    with running(translator) as server:
-        long = threading.Thread(target=lambda: server.text("a b c\n" * 2000))
-        long.start()
-        assert translator.holding.wait(20)
-        short = [threading.Thread(target=lambda: server.text("b c d\nc d\n")) for _ in range(3)]
-        for client in short:
-            client.start()
-        soon(lambda: server.service.scheduler.waiting + server.service.scheduler.in_flight == 2006)
-        translator.free.set()
-        for client in short:
-            client.join()
-        finished = 2000 - next(iter(server.service.scheduler.jobs.values())).unfinished
-        long.join()
-    assert finished < 400
-
-
 ORIGIN = "https://app.example"
 
 

@@ -60,18 +60,6 @@ def test_translate_and_point_at_words(page, server):
     page.wait(f"document.querySelector('#panel h3').innerText !== {json.dumps(before)}")
 
 
-LONG = f"See https://example.com/{'part/' * 30}index.html a b. {'x' * 300} d.\n\nE " + "c" * 200
-
-
-@pytest.mark.parametrize("width", [1200, 420])
-def test_long_words_are_broken(page, width):
-    page.resize(width, 900)
-    translate(page, LONG)
-    page.point(".source .w")
-    page.wait("document.querySelector('#panel h3')")
-    assert page.run("return document.documentElement.scrollWidth <= innerWidth && innerWidth") == width
-
-
 def test_words_instead_of_tokens(page):
     translate(page, "a Жук b here. D there.")
     sources = page.run("return [...document.querySelectorAll('.source')].map((p) => p.textContent.trim())")
@@ -205,12 +193,3 @@ def test_files(page, server, tmp_path):
     (tmp_path / "text.txt").write_text("a b c here.")
     page.type("#file", str(tmp_path / "text.txt"))
     page.wait("document.querySelector('#text').value === 'a b c here.' && document.querySelector('.sentence')")
-
-
-def test_dark_screens(server):
-    browser = Browser(dark=True)
-    try:
-        browser.open(f"{server.address}/")
-        assert browser.run("return getComputedStyle(document.body).backgroundColor") == "rgb(13, 17, 23)"
-    finally:
-        browser.close()

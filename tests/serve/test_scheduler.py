@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from docnmt_fairseq.serve.limits import RequestError
-from docnmt_fairseq.serve.scheduler import Job, Scheduler, TranslatorThread
+from docnmt_fairseq.serve.scheduler import Job, Scheduler
 from docnmt_fairseq.translate.encoded_text import EncodedText, Result
-from tests.support.serving import soon
 
 
 class Pieces(SimpleNamespace):
@@ -124,30 +123,6 @@ def test_jobs_of_a_failed_search_are_repeated_one_by_one():
     assert named(scheduler, **jobs) == ["second0"]
     scheduler.fail(ValueError("of the second"))
     assert len(second.results) == 1 and named(scheduler, **jobs) == ["third0"]
-
-
-def test_only_the_cause_of_a_failure_fails():
-    scheduler = Scheduler(100, 100, 99)
-    jobs = [job(5) for _ in range(4)]
-    bad = jobs[1].text
-
-    class Failing:
-        def stream(self, batches, live):
-            for chunks in batches:
-                if not chunks:
-                    return
-                assert all(chunk.text is not bad for chunk in chunks), "bad"
-                yield from (Result(chunk.text, line, []) for chunk in chunks for line in range(2))
-
-    for one in jobs:
-        scheduler.add(one)
-    thread = TranslatorThread(Failing(), scheduler)
-    thread.start()
-    soon(lambda: not scheduler.jobs)
-    thread.stop()
-    assert [one.results for one in (jobs[0], *jobs[2:])] == [[0, 1]] * 3
-    assert len(jobs[1].results) == 1 and isinstance(jobs[1].results[0], AssertionError)
-    assert scheduler.waiting == scheduler.in_flight == scheduler.abandoned == 0
 
 
 def test_waiting_ends_with_work_or_close():

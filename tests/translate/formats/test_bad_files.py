@@ -38,6 +38,9 @@ HEADER = 'msgid ""\nmsgstr "Content-Type: text/plain; charset={}\\n"\n'
         ("docx", docx(("word/document.xml", "<a><b></a>")), ""),
         ("docx", docx(("word/document.xml", ENTITY)), ": word/document.xml"),
         ("docx", docx(("x", bytes(2 << 20))), ""),
+        ("epub", docx(("mimetype", "application/epub+zip")), ""),
+        ("json", "{", ""),
+        ("json", "[" * 100_000, ""),
     ],
 )
 def test_bad_files(name, content, place):

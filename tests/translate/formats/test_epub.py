@@ -5,7 +5,6 @@ import zipfile
 
 import pytest
 
-from docnmt_fairseq.errors import InputError
 from tests.support.malformed import docx as packed
 from tests.support.texts import WAYS, through
 
@@ -62,16 +61,3 @@ def test_pages_in_reading_order(way):
         wanted = old["OEBPS/text/first.xhtml"].replace("First", "FIRST").replace("big", "BIG").replace(" page", " PAGE")
         assert new["OEBPS/text/first.xhtml"] == wanted
         assert new["OEBPS/toc.ncx"] == CONTENTS.replace("The label", "THE LABEL")
-
-
-@pytest.mark.parametrize(
-    ("members", "part"),
-    [
-        (MEMBERS[1:], "container.xml is missing"),
-        (MEMBERS[:2], "book.opf is missing"),
-        ((*MEMBERS, ("META-INF/encryption.xml", '<a URI="OEBPS/text/first.xhtml"/>')), "encrypted"),
-    ],
-)
-def test_books_that_cannot_be_read(members, part):
-    with pytest.raises(InputError, match=rf"^x\.epub: .*{part}"):
-        through("epub", packed(*members))

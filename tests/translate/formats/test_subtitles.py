@@ -202,11 +202,6 @@ def test_codes_of_substation_alpha(text, wanted):
     assert through("ass", head + text)[0].decode() == head + wanted
 
 
-@pytest.mark.parametrize("text", ["", "WEBVTT\n", "WEBVTT"])
-def test_no_cues(text):
-    assert through("vtt", text)[0] == text.encode()
-
-
 def test_cues_without_empty_lines_and_with_odd_times():
     text = "1\n-00:00:01,000 --> 00:00:00,500\nOne\n2\n00:00:09,000 --> 00:00:02,000\nTwo.\n"
     found, (lines,) = through("srt", text)
