@@ -28,7 +28,7 @@ from docnmt_fairseq.translate.inputs import LINE_INPUTS
 
 PLAIN, JSON, BYTES = "text/plain", "application/json", "application/octet-stream"
 Context = Literal["document", "none"]
-FormatName = Literal["", *FORMATS.names()]  # type: ignore[valid-type]
+FORMAT_NAME = f"^({'|'.join(FORMATS.names())})?$"
 ERRORS = {
     400: "invalid JSON", 413: "too large", 415: "unsupported media type", 422: "cannot be translated",
     429: "too many sentences are waiting; see Retry-After", 503: "the server is stopping", 504: "timeout",
@@ -52,7 +52,7 @@ class FileQuery(TextQuery):
     """Parameters of the address of requests with a file."""
 
     name: str = Field("", max_length=255, description="name of the file, whose ending is its format")
-    format: FormatName = Field("", description="format of the file (default: by its name)")
+    format: str = Field("", pattern=FORMAT_NAME, description="format of the file (default: by its name)")
 
 
 class TextRequest(BaseModel):

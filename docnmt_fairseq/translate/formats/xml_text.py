@@ -2,7 +2,7 @@
 
 import re
 from dataclasses import dataclass
-from typing import Callable, Iterator, List, cast
+from typing import Any, Callable, Iterator, List, cast
 
 from lxml import etree
 
@@ -132,7 +132,7 @@ def parse_xml(content: bytes, name: str) -> etree._ElementTree:
         InputError: it declares entities, whose text would be missing.
     """
     tree = etree.fromstring(content, etree.XMLParser(**SAFE)).getroottree()
-    declared = tree.docinfo.internalDTD
+    declared: Any = tree.docinfo.internalDTD
     if declared is not None and any(declared.iterentities()):
         raise InputError(f"{name}: declares entities, which are not supported; write out their text")
     return tree
