@@ -78,3 +78,11 @@ def data_bin(tmp_path_factory) -> Path:
     """Returns a data-bin src-tgt of three small splits with documents and paragraphs; targets are reversed sources."""
     logging.disable(logging.INFO)
     return write_data_bin(tmp_path_factory.mktemp("toy"), DOCUMENTS)
+
+
+@pytest.fixture(scope="session")
+def prepared(data_bin, tmp_path_factory) -> Path:
+    """Returns the same data-bin as an output of docnmt prepare."""
+    from tests.support import toy  # imports fairseq
+
+    return toy.as_prepared(data_bin, tmp_path_factory.mktemp("prepared"))

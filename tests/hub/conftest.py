@@ -1,14 +1,8 @@
-"""Trained toy models and prepared data."""
+"""Trained toy models."""
 
 import pytest
 
 from tests.support import hub, toy
-
-
-@pytest.fixture(scope="session")
-def prepared(data_bin, tmp_path_factory):
-    """Returns the toy data-bin as output of docnmt prepare."""
-    return toy.as_prepared(data_bin, tmp_path_factory.mktemp("prepared"))
 
 
 @pytest.fixture(scope="session")

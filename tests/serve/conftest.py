@@ -7,12 +7,6 @@ from tests.support.serving import Running, translator_of
 
 
 @pytest.fixture(scope="session")
-def prepared(data_bin, tmp_path_factory):
-    """Returns the toy data-bin as an output of docnmt prepare."""
-    return toy.as_prepared(data_bin, tmp_path_factory.mktemp("prepared"))
-
-
-@pytest.fixture(scope="session")
 def checkpoint(prepared, tmp_path_factory):
     """Returns a model that selects sentences."""
     options = ["--context-attention", "conditional", "--context-top-t", "2", "--context-init", "xavier"]

@@ -16,12 +16,6 @@ LINES = [["a b c", "d", "e e a", "<p>", "b"], ["c d"], ["a", "b", "c", "d", "e",
 
 
 @pytest.fixture(scope="module")
-def prepared(data_bin, tmp_path_factory):
-    """Returns the toy data-bin as an output of docnmt prepare."""
-    return toy.as_prepared(data_bin, tmp_path_factory.mktemp("prepared"))
-
-
-@pytest.fixture(scope="module")
 def sentence(prepared, tmp_path_factory):
     """Returns the checkpoint of a sentence-level model."""
     folder = tmp_path_factory.mktemp("sentence")

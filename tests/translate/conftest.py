@@ -1,4 +1,4 @@
-"""Data that a model was trained on, as docnmt prepare leaves it; and texts in pipes."""
+"""A tiny trained model, and texts in pipes."""
 
 import os
 from pathlib import Path
@@ -24,12 +24,6 @@ def pipe():
     yield of
     for end in ends:
         os.close(end)
-
-
-@pytest.fixture(scope="session")
-def prepared(data_bin, tmp_path_factory):
-    """Returns the toy data-bin as an output of docnmt prepare."""
-    return toy.as_prepared(data_bin, tmp_path_factory.mktemp("prepared"))
 
 
 @pytest.fixture(scope="session")
