@@ -21,8 +21,11 @@ def make_layout(tokens, documents, **options):
     return DocumentLayout.of(np.array(tokens), np.array(documents), position, position // 2, **options)
 
 
-def write_lines(path: Path, lines) -> None:
+def write_lines(path: Path, lines) -> Path:
+    """Writes lines and returns the path."""
+    path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("".join(line + "\n" for line in lines), encoding="utf-8")
+    return path
 
 
 def write_data_bin(folder: Path, splits, *options_) -> Path:

@@ -6,16 +6,13 @@ import pytest
 
 from docnmt_fairseq import cli
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.search.options import SearchOptions
 from docnmt_fairseq.translate import translate_files as module
 from docnmt_fairseq.translate.formats import text as text_format
 from docnmt_fairseq.translate.inputs import Request, check_line_input, input_files, remaining_lines
 from docnmt_fairseq.translate.translator import DocumentTranslator
 from tests.support import toy
 from tests.support.documents import write_lines
-
-SEARCH = ["--beam", "3", "--max-len-b", "10"]
-SEARCH_OPTIONS = SearchOptions(beam=3, max_len_b=10)
+from tests.support.translating import SAME_SEARCH, translator
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +22,7 @@ def target_context_model(prepared, tmp_path_factory):
 
 
 def command(checkpoint, prepared, folder, *options):
-    fixed = ["translate", "--path", str(checkpoint), "--data", str(prepared), "--cpu", *SEARCH]
+    fixed = ["translate", "--path", str(checkpoint), "--data", str(prepared), "--cpu", *SAME_SEARCH]
     return [*fixed, "--input", str(folder / "in"), "--output", str(folder / "out"), *options]
 
 
@@ -35,7 +32,7 @@ def test_target_prefixes(prepared, checkpoint, tmp_path):
         write_lines(tmp_path / name, lines)
     given = command(checkpoint, prepared, tmp_path, "--target-prefix", str(tmp_path / "prefixes"))
     assert cli.main(given) == 0
-    found = DocumentTranslator.from_checkpoint(checkpoint, data=prepared, cpu=True, search=SEARCH_OPTIONS)
+    found = translator(checkpoint, prepared)
     lines = found.translate_lines([["a b c", "<p>", "d", "", "e"]], target_prefix=[prefixes])[0]
     expected = [line.text for line in lines]
     assert (tmp_path / "out").read_text().splitlines() == expected
@@ -52,7 +49,7 @@ def test_target_context(prepared, target_context_model, tmp_path):
     write_lines(tmp_path / "corrected", corrected[0])
     option = ["--target-context", str(tmp_path / "corrected")]
     assert cli.main(command(target_context_model, prepared, tmp_path, *option, "--scores")) == 0
-    found = DocumentTranslator.from_checkpoint(target_context_model, data=prepared, cpu=True, search=SEARCH_OPTIONS)
+    found = translator(target_context_model, prepared)
     expected = found.translate_lines([text], target_context=corrected)[0]
     scores = [float(line.split("\t")[2]) for line in (tmp_path / "out.scores.tsv").read_text().splitlines()[1:]]
     assert scores == pytest.approx([t.score for line in expected for t in line.translations], abs=1e-4)
