@@ -11,21 +11,16 @@ from docnmt_fairseq.translate import translate_files as module
 from docnmt_fairseq.translate.formats import Reading, format_of
 from docnmt_fairseq.translate.inputs import STANDARD, Request, Shard, check_line_input, input_files
 from docnmt_fairseq.translate.translate_files import translate_files
-from tests.support.texts import Plain
+from tests.support.texts import Stub
+from tests.support.translated_files import Failing
 
 
-class Upper(Plain):
+class Named(Stub):
     """Stub that remembers the names of each call."""
 
-    def __init__(self, fails_on=None):
-        self.groups, self.fails_on = [], fails_on
-
-    def translate(self, documents, names, empty_lines, progress):
-        if any(self.fails_on in lines for lines in documents):
-            raise InputError("too long")
-        self.groups.append(list(names))
-        progress(sum(map(len, documents)))
-        return [[line.upper() for line in lines] for lines in documents]
+    def translate(self, documents, names, *rest):
+        self.groups = [*getattr(self, "groups", []), list(names)]
+        return super().translate(documents, names, *rest)
 
 
 @pytest.fixture
@@ -44,7 +39,7 @@ def files_of(inputs, output, **options):
 
 
 def translate(inputs, output, translator=None, **options):
-    translate_files(files_of(inputs, output, **options), translator or Upper(), "document", lambda n: None)
+    translate_files(files_of(inputs, output, **options), translator or Stub(), "document", lambda n: None)
 
 
 def translated(folder):
@@ -53,7 +48,7 @@ def translated(folder):
 
 def test_folder_is_translated_to_a_folder_in_groups_of_files(folder, monkeypatch):
     monkeypatch.setattr(module, "GROUP_SENTENCES", 3)
-    files, translator = files_of([folder / "in"], folder / "out"), Upper()
+    files, translator = files_of([folder / "in"], folder / "out"), Named()
     translate_files(files, translator, "document", lambda n: None)
     expected = {"a.en": "ONE\n\nTWO\n", "b/c.en": "THREE\n", "d.txt": "FOUR\n", "e.en": "FIVE\n", "f.html": "<p>SIX"}
     assert translated(folder / "out") == expected
@@ -84,14 +79,14 @@ def test_existing_translations_are_replaced_only_on_request(folder):
 def test_after_an_error_complete_files_stay(folder, monkeypatch):
     monkeypatch.setattr(module, "GROUP_SENTENCES", 1)
     with pytest.raises(InputError):
-        translate([folder / "in"], folder / "out", Upper("three"))
+        translate([folder / "in"], folder / "out", Failing(2, lambda: InputError("no")))
     assert translated(folder / "out") == {"a.en": "ONE\n\nTWO\n"}
 
 
 def test_standard_input_and_output(monkeypatch, capsys):
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO("é\n<p>\nb".encode())))
     translate([STANDARD], None)
-    assert capsys.readouterr().out == "É\n<P>\nB\n"
+    assert capsys.readouterr().out == "É\n<p>\nB\n"
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"a\n\xff\n")))
     with pytest.raises(InputError, match="standard input:2: not UTF-8"):
         translate([STANDARD], None)
