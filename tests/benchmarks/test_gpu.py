@@ -77,8 +77,11 @@ def test_report_has_ratios_and_failures(tmp_path):
     assert text.endswith("- trainings: failures: `tests.a::b` Traceback x = 1 ValueError")
 
 
-def test_archive_keeps_modification_times_to_the_nanosecond(tmp_path):
-    files = {"raw": tmp_path / "a" / "train.en", "recipe": tmp_path / "b" / "data" / "dict.txt"}
+def test_archive_keeps_times_to_the_nanosecond_and_training_text_as_zeros(tmp_path):
+    files = {
+        "raw": tmp_path / "a" / "train.en", "recipe": tmp_path / "b" / "data" / "dict.txt",
+        "data-bin": tmp_path / "b" / "data-bin" / "train.en",
+    }  # fmt: skip
     for number, (name, file) in enumerate(files.items()):
         file.parent.mkdir(parents=True)
         file.write_text(name)
@@ -86,9 +89,11 @@ def test_archive_keeps_modification_times_to_the_nanosecond(tmp_path):
     pack.archived({"raw": tmp_path / "a", "recipe": tmp_path / "b"}, tmp_path / "packed.tar.xz")
     (tmp_path / "there").mkdir()
     subprocess.run(["tar", "-xJf", tmp_path / "packed.tar.xz", "-C", tmp_path / "there"], check=True)
-    there = {"raw": tmp_path / "there/raw/train.en", "recipe": tmp_path / "there/recipe/data/dict.txt"}
-    for number, (name, file) in enumerate(there.items()):
-        assert file.read_text() == name and file.stat().st_mtime_ns == 1_700_000_000_123_456_789 + number
+    there = {name: tmp_path / "there" / path for name, path in (
+        ("\0\0\0", "raw/train.en"), ("recipe", "recipe/data/dict.txt"), ("data-bin", "recipe/data-bin/train.en")
+    )}  # fmt: skip
+    for number, (content, file) in enumerate(there.items()):
+        assert file.read_text() == content and file.stat().st_mtime_ns == 1_700_000_000_123_456_789 + number
 
 
 def test_prepared_data_is_used_and_models_share_the_start(tmp_path, monkeypatch):
