@@ -19,6 +19,7 @@ KINDS = ("learned", "sinusoidal", "none")
 SINUSOIDS = FAIRSEQ, MARIAN = ("fairseq", "marian")
 WORD_SCOPES = ("sentence", "document")
 ADDED_LEVELS = ("sentence", *LEVELS)  # levels that a sentence-level model does not have
+SIZED_LEVELS = ("sentence", "paragraph", "section")  # levels with an option --max-LEVEL-positions
 
 
 def sinusoid(positions: Tensor, embed_dim: int, formula: str = FAIRSEQ) -> Tensor:
@@ -72,7 +73,8 @@ class LearnedPositions(Embedding):
             highest = int(positions.max()) if positions.numel() else 0
         if not self.warned and highest is not None and highest > self.last:
             self.warned = True
-            logger.warning(f"{self.name} positions beyond {self.last} share the last row of the learned table")
+            remedy = f"; --max-{self.name}-positions sets its size" if self.name in SIZED_LEVELS else ""
+            logger.warning(f"{self.name} positions beyond {self.last} share the last row of the learned table{remedy}")
         return super().forward(positions.clamp(max=self.last) + self.offset)
 
 

@@ -145,6 +145,18 @@ def test_default_statistics_use_all_references():
     assert metric.score([0, 0]) == 0
 
 
+@pytest.mark.parametrize(
+    "line, warned", [("雨季の一種である。", True), ("雨季 の 一種 で ある 。", False), ("rainy season", False)]
+)
+def test_bleu_warns_of_references_without_spaces(caplog, line, warned):
+    references = References(("one",), [[[line]]], None, [])
+    METRICS["bleu"](references, METRICS["bleu"].Options())
+    assert ("no spaces between words" in caplog.text) == warned
+    caplog.clear()
+    METRICS["bleu"](references, METRICS["bleu"].Options(tokenize="char"))
+    assert not caplog.records
+
+
 def test_metric_selected_by_name_or_option(tmp_path, capsys):
     for name, stream in (("ref", REFERENCE), ("whole", worse(REFERENCE, 1)), ("source", SOURCE)):
         write(tmp_path / name, delimited(stream))

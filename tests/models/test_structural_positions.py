@@ -48,7 +48,8 @@ def test_positions_beyond_a_learned_table(data_bin, caplog, level):
     once = logits(model, sample)
     assert once.isfinite().all() and torch.equal(logits(model, sample), once)
     warnings = [record.message for record in caplog.records if "share the last row" in record.message]
-    assert warnings == [f"{level} positions beyond 0 share the last row of the learned table"]
+    table = "share the last row of the learned table"
+    assert warnings == [f"{level} positions beyond 0 {table}; --max-{level}-positions sets its size"]
     layout = sample["net_input"]["layout"]
     places(layout, level).zero_()
     torch.testing.assert_close(logits(model, sample), once)

@@ -4,18 +4,23 @@ sacreBLEU's ``corpus_score`` extracts the statistics of segments and computes th
 two steps are not public.
 """
 
+import logging
+import re
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Dict, List, Optional, Sequence
+from typing import TYPE_CHECKING, ClassVar, Dict, Iterable, List, Optional, Sequence
 
 from docnmt_fairseq.evaluation.metrics.base import METRICS, Metric, MetricOptions, Statistics
 from docnmt_fairseq.evaluation.texts import References, Stream, segments
+from docnmt_fairseq.evaluation.words import UNSPACED
 from docnmt_fairseq.options import Choices, option
 
 if TYPE_CHECKING:
     from sacrebleu.metrics.base import Metric as LibraryMetric
 
+logger = logging.getLogger(__name__)
 LOWERCASE = "ignore case"
+UNSEGMENTED = 6  # characters per space-separated word; segmented Chinese, Japanese and Thai have fewer
 SMOOTHING = Choices(("exp", "none", "floor", "add-k"))
 
 
@@ -74,6 +79,13 @@ class Bleu(SacrebleuMetric):
     options: BleuOptions
     effective_order: ClassVar[bool] = False
 
+    def __init__(self, test_set: References, options: BleuOptions):
+        super().__init__(test_set, options)
+        if options.tokenize is None and test_set.level == "sentence" and _lacks_spaces(segments(test_set.streams[0])):
+            logger.warning(
+                "BLEU: the references have no spaces between words; use docnmt score --tokenize zh, ja-mecab or char"
+            )
+
     def make(self, references: List[List[str]]) -> "LibraryMetric":
         """Creates the metric of sacreBLEU."""
         from sacrebleu.metrics.bleu import BLEU
@@ -87,6 +99,14 @@ class Bleu(SacrebleuMetric):
             effective_order=self.effective_order,
             references=references,
         )
+
+
+def _lacks_spaces(lines: Iterable[str]) -> bool:
+    """Returns whether most characters are of scripts without spaces, and the text is not segmented into words."""
+    words = [word for line in lines for word in line.split()]
+    letters = sum(map(len, words))
+    unspaced = sum(len(re.findall(f"[{UNSPACED}]", word)) for word in words)
+    return unspaced > letters / 2 and letters > UNSEGMENTED * len(words)
 
 
 class SentenceBleu(Bleu):
