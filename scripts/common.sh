@@ -6,7 +6,9 @@ export PYTHONWARNINGS=${PYTHONWARNINGS:-ignore}
 unset PYTHONDONTWRITEBYTECODE # packages are installed without bytecode: the first import writes it
 PIP_VERSION=26.3
 
-say() { printf '\033[1m== %s\033[0m\n' "$*" >&2; }
+say() { # bold in a terminal
+    if [ -t 2 ]; then printf '\033[1m== %s\033[0m\n' "$*" >&2; else printf '== %s\n' "$*" >&2; fi
+}
 die() { printf 'error: %s\n' "$*" >&2; exit 1; }
 
 find_python() {

@@ -110,3 +110,6 @@ say "Scoring"
 docnmt score --synth "$OUT/corpus" --output "$OUT/report" \
     --log sentence="$OUT/sentence/generate.log" --log conditional="$OUT/conditional/generate.log" \
     --assert-minimum conditional=0.99 --assert-ceiling sentence
+say "Done. To see which sentences the model attended to:"
+printf '%s\n' "source $ROOT/.venv/bin/activate" \
+    "docnmt report --path $OUT/conditional/checkpoint_last.pt --data $OUT/data --document 1 --output $OUT/report.html" >&2

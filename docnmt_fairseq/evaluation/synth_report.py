@@ -77,7 +77,7 @@ class SynthReport:
             figures = [*system["phenomena"]["by_kind"].values(), system["phenomena"]["overall"]]
             shares = [f"{100 * figure['accuracy']:.1f}" for figure in figures]
             rows.append([name, *(f"{system['scores'][metric]:.1f}" for metric in ("bleu", "chrf")), *shares])
-        for label, key in (("ceiling without context", "accuracy"), ("its upper bound", "upper_bound")):
+        for label, key in (("ceiling without context", "accuracy"), ("99.9 % upper bound", "upper_bound")):
             ceilings = [*(self.ceiling["kinds"][kind] for kind in kinds), self.ceiling["overall"]]
             rows.append([label, "", "", *(f"{100 * figures[key]:.1f}" for figures in ceilings)])
         signatures = f"BLEU {scores['bleu_signature']}\nchrF {scores['chrf_signature']}"
