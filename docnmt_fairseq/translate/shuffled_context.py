@@ -88,7 +88,10 @@ def shuffled_order(owners: np.ndarray, seed: int) -> np.ndarray:
         order[moved] = order[generator.permutation(moved)]
     left = len(_crowded(owners, order))
     if left:
-        logger.warning(f"{left:,} of {len(order):,} sentences are shown with one of their own document: it is too long")
+        logger.warning(
+            f"{left:,} of {len(order):,} sentences have a sentence of their own document as context: it has "
+            "more sentences than there are documents"
+        )
     return order
 
 
