@@ -15,5 +15,8 @@ RUN apt-get update \
 WORKDIR /opt/docnmt
 COPY . .
 RUN DOCNMT_TORCH_INDEX=${TORCH_INDEX} bash -c '. scripts/common.sh && set_up' && rm -rf /root/.cache
+# Kernels for all instruction sets, so that no container compiles them.
+RUN .venv/bin/python -c \
+    "from docnmt_fairseq.native.build import *; [build(name, HERE / library_name(name)) for name in variants()]"
 ENV PATH=/opt/docnmt/.venv/bin:$PATH
 CMD ["docnmt", "--help"]

@@ -212,7 +212,7 @@ def input_files(request: Request) -> List[InputFile]:
     check_existing([target for _, target in pairs], request)
     left = [pair for pair in pairs if request.force or not pair[1].exists()]
     if len(left) < len(pairs):
-        logger.info(f"{len(pairs) - len(left):,} files are translated already")
+        logger.info(f"already translated: {len(pairs) - len(left):,} of {len(pairs):,} files")
     return [_input_file(*pair, request) for pair in left]
 
 

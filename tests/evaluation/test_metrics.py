@@ -174,3 +174,9 @@ def test_metric_selected_by_name_or_option(tmp_path, capsys):
         cli.main(["score", "--help"])
     help_text = " ".join(capsys.readouterr().out.split())
     assert "hter: ter with case" in help_text and "--comet MODEL comet: name of a model" in help_text
+
+
+def test_ter_of_long_segments_warns(caplog):
+    for words, warned in ((300, False), (301, True)):
+        METRICS["ter"](References((), [[["a " * words]]], None, [[1]]), METRICS["ter"].Options())
+        assert ("--level sentence" in caplog.text) is warned

@@ -19,8 +19,10 @@ if TYPE_CHECKING:
     from sacrebleu.metrics.base import Metric as LibraryMetric
 
 logger = logging.getLogger(__name__)
+
 LOWERCASE = "ignore case"
 UNSEGMENTED = 6  # characters per space-separated word; segmented Chinese, Japanese and Thai have fewer
+SLOW_TER = 300  # words of a segment; sacreBLEU takes seconds for these, and about ten times as long for twice as many
 SMOOTHING = Choices(("exp", "none", "floor", "add-k"))
 
 
@@ -153,7 +155,7 @@ class Ter(SacrebleuMetric):
     """Translation edit rate (Snover et al. 2006), without case."""
 
     title = "TER"
-    help = "translation edit rate without case (slow for long documents)"
+    help = "translation edit rate without case (very slow for long documents: --level sentence)"
     lower_is_better = True
     case_sensitive: ClassVar[bool] = False
 
@@ -161,6 +163,9 @@ class Ter(SacrebleuMetric):
         """Creates the metric of sacreBLEU."""
         from sacrebleu.metrics.ter import TER
 
+        longest = max((len(segment.split()) for stream in references for segment in stream), default=0)
+        if longest > SLOW_TER:
+            logger.warning(f"{self.title} of up to {longest:,} words takes very long; --level sentence omits documents")
         return TER(case_sensitive=self.case_sensitive, references=references)
 
 

@@ -43,7 +43,8 @@ target = sentencepiece.SentencePieceProcessor(model_file="FOLDER/text/models/TAR
 translator = ctranslate2.Translator("FOLDER")
 tokens = source.encode(["A sentence.", "Another one."], out_type=str)
 found = translator.translate_batch(tokens, beam_size=5, SEARCH)
-print([target.decode(one.hypotheses[0]) for one in found])
+translations = [target.decode(one.hypotheses[0]) for one in found]
+print([text.replace("\\u2581", " ") for text in translations])  # in pieces that only the source model knows
 """
 WITH_TOKENS = """import ctranslate2
 

@@ -45,7 +45,8 @@ def format_of(file_name: str, name: str, reading: Reading) -> Format:
     if named is None and not _is_text(file_name, reading):
         known = " ".join(ending for name in FORMATS.names() for ending in FORMATS[name].endings)
         raise InputError(
-            f"{file_name}: format not known (known: {known}); as text: --format {PLAIN} (HTTP: format={PLAIN})"
+            f"{file_name}: format not known (known: {known}); as text: --format {PLAIN} (HTTP: format={PLAIN}); "
+            "in folders, --pattern selects files"
         )
     return FORMATS[named or (RUNNING if reading.running else PLAIN)](reading)
 

@@ -193,14 +193,19 @@ def _restored(segment: Segment, sentences: Sequence[Sentence], translations: Seq
     starts = [start for start, _ in spans]
     pieces = ["" for _ in segment.pieces]
 
+    def follows_line_end(number: int) -> bool:
+        return number == 0 or segment.gaps[number - 1] in (Gap.LINE, Gap.PART)
+
     def add(start: int, end: int, translation: Optional[str] = None) -> None:
-        """Appends a span of the text, or its translation, to the pieces."""
+        """Appends a span of the text, or its translation, to the pieces; no line starts with a space that it lacked."""
         if start == end:
             return
         first, last = max(bisect_right(starts, start) - 1, 0), bisect_right(starts, end - 1) - 1
         own = [text[max(start, a) : min(end, b)] for a, b in spans[first : last + 1]]
         if translation is not None:
             own = project(translation, own, segment.gaps[first:last])
+        elif text[start:end].isspace() and start > starts[first] and not pieces[first] and follows_line_end(first):
+            return
         for number, piece in enumerate(own, first):
             pieces[number] += piece
 

@@ -73,6 +73,13 @@ def test_translation_is_divided_over_its_cues():
     assert through("vtt", VTT)[0].decode() == wanted.replace("you,\nare we?", "YOU,\nARE WE?").replace("No.", "NO.")
 
 
+def test_cue_does_not_start_with_the_space_after_a_moved_sentence():
+    cues = "1\n00:00:01,000 --> 00:00:02,000\nIt has not\n\n2\n00:00:02,100 --> 00:00:03,000\nended. Go <i>on</i>.\n"
+    translations = {"It has not ended.": "No.", "Go on.": "Weiter."}
+    found = through("srt", cues, translations.get)[0].decode()
+    assert [line for line in found.splitlines() if re.search("[a-z]", line)] == ["No.", "<i>Weiter</i>."]
+
+
 WORDS = st.sampled_from(["I", "go", "there.", "<i>now</i>", "you", "-", "Why?", "42", "{\\an8}so", "<b>Dr.", "X</b>"])
 CUES = st.lists(
     st.tuples(st.lists(st.lists(WORDS, min_size=1, max_size=4), max_size=3), st.integers(0, 9), st.integers(-2, 5)),
