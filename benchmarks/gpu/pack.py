@@ -1,22 +1,27 @@
 """Stage ``pack``: wheels and text for a machine without network access, in one folder."""
 
 import lzma
+import os
+import shutil
 import subprocess
 import sys
 import tarfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
+from unittest.mock import patch
 
 from benchmarks.gpu.stage import STAGES, Figures, Point, Setting, Stage
 from benchmarks.lib.reporting import ROOT
 from docnmt_fairseq import cli
+from docnmt_fairseq.corpus.step_cache import Step, StepCache
+from docnmt_fairseq.files import read_json
 
 PYTHON = "3.12"  # version on the machine with the GPU
 MAX_MB = 64
 WHEELS = ("fairseq-fixed", "hydra-core", "omegaconf", "bitarray", "sacremoses")  # PyTorch and NumPy are installed there
 SOURCES = ("antlr4-python3-runtime==4.9.3",)  # has no wheel
-DICTIONARY = 2**28  # bytes of xz: the output of a recipe has the same text three times
+DICTIONARY = 2**26  # bytes of xz
 PLATFORMS = ("manylinux_2_28_x86_64", "manylinux_2_17_x86_64", "manylinux2014_x86_64", "manylinux1_x86_64")
 
 
@@ -32,8 +37,9 @@ class Pack(Stage):
         yield "wheels", lambda: wheels(setting)
         if (raw := setting.raw) is not None:
             yield "prepared", lambda: prepared(setting.recipe, raw, setting.pack / "recipe")
-            folders = {"raw": raw, "recipe": setting.pack / "recipe"}
-            yield "real-text", lambda: archived(folders, setting.pack / "real-text.tar.xz")
+            recipe, text = setting.pack / "recipe", setting.pack / "text"
+            yield "text", lambda: without_training_text(setting.recipe, raw, recipe, text)
+            yield "real-text", lambda: archived(text, setting.pack / "real-text.tar.xz")
         yield "all", lambda: whole(setting)
 
 
@@ -74,33 +80,58 @@ def prepared(recipe: str, raw: Path, output: Path) -> Figures:
     return {"MB": size(output)}
 
 
-def archived(folders: Mapping[str, Path], archive: Path) -> Figures:
-    """Writes a compressed archive and returns its MB.
+def without_training_text(recipe: str, raw: Path, output: Path, copy: Path) -> Figures:
+    """Copies raw text and prepared data with zeros in place of training text; returns the MB before compression.
 
-    Sizes and modification times in nanoseconds are kept: by them a recipe recognises its finished steps. Training reads
-    the data-bin only, so training text becomes zeros, which need no space.
+    Training reads the data-bin only. A recipe compares the content of raw text with its records, so these are made
+    again for the zeros.
 
     Args:
-        folders: folders by their names in the archive.
-        archive: output file.
+        recipe: name of the recipe.
+        raw: folder with raw text.
+        output: its prepared output.
+        copy: new folder for ``raw`` and ``recipe``.
+    """
+    shutil.rmtree(copy, ignore_errors=True)
+    for name, folder in {"raw": raw, "recipe": output}.items():
+        shutil.copytree(folder, copy / name, copy_function=_copy_unless_training_text)
+    run = StepCache.run
+
+    def keep(steps: StepCache, name: str, inputs: Mapping, outputs: Sequence[Path], action: Callable) -> Step:
+        values = (read_json(steps.stamp(name)) or {}).get("values")
+        return run(steps, name, inputs, outputs, lambda: values)
+
+    with patch.object(StepCache, "run", keep):
+        prepared(recipe, copy / "raw", copy / "recipe")
+    return {"MB": size(copy)}
+
+
+def _copy_unless_training_text(source: str, target: str) -> None:
+    path, status = Path(source), os.stat(source)
+    if path.name.startswith("train.") and not path.parent.name.startswith("data-bin"):
+        with open(target, "wb") as stream:
+            stream.truncate(status.st_size)
+        os.utime(target, ns=(status.st_atime_ns, status.st_mtime_ns))
+    else:
+        shutil.copy2(source, target)
+        os.chmod(target, 0o644)
+
+
+def archived(folder: Path, archive: Path) -> Figures:
+    """Writes a folder to a compressed archive and returns its MB.
+
+    Modification times keep their nanoseconds, by which a recipe recognises its finished steps.
     """
     partial = archive.with_suffix(".part")
     filters = [{"id": lzma.FILTER_LZMA2, "preset": 6, "dict_size": DICTIONARY}]
     with lzma.open(partial, "wb", filters=filters) as packed, tarfile.open(fileobj=packed, mode="w") as stream:
-        for name, folder in folders.items():
-            for path in sorted(folder.rglob("*")):
-                entry, changed = stream.gettarinfo(path, f"{name}/{path.relative_to(folder)}"), path.stat().st_mtime_ns
-                entry.pax_headers["mtime"] = f"{changed // 10**9}.{changed % 10**9:09d}"
-                content_of = "/dev/zero" if is_training_text(path) else path
-                with open(content_of, "rb") if entry.isfile() else nullcontext() as content:
-                    stream.addfile(entry, content)
+        for path in sorted(folder.rglob("*")):
+            entry, changed = stream.gettarinfo(path, str(path.relative_to(folder))), path.stat().st_mtime_ns
+            entry.pax_headers["mtime"] = f"{changed // 10**9}.{changed % 10**9:09d}"
+            with open(path, "rb") if entry.isfile() else nullcontext() as content:
+                stream.addfile(entry, content)
     partial.replace(archive)
     return {"MB": size(archive)}
-
-
-def is_training_text(path: Path) -> bool:
-    """Returns whether a file is text of the training set, raw, normalised or in subwords."""
-    return path.name.startswith("train.") and not path.parent.name.startswith("data-bin")
 
 
 def whole(setting: Setting) -> Figures:

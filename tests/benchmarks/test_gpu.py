@@ -1,7 +1,6 @@
 """Stages of GPU measurements with tiny sizes on a CPU."""
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -77,23 +76,26 @@ def test_report_has_ratios_and_failures(tmp_path):
     assert text.endswith("- trainings: failures: `tests.a::b` Traceback x = 1 ValueError")
 
 
-def test_archive_keeps_times_to_the_nanosecond_and_training_text_as_zeros(tmp_path):
-    files = {
-        "raw": tmp_path / "a" / "train.en", "recipe": tmp_path / "b" / "data" / "dict.txt",
-        "data-bin": tmp_path / "b" / "data-bin" / "train.en",
-    }  # fmt: skip
-    for number, (name, file) in enumerate(files.items()):
-        file.parent.mkdir(parents=True)
-        file.write_text(name)
-        os.utime(file, ns=(0, 1_700_000_000_123_456_789 + number))
-    pack.archived({"raw": tmp_path / "a", "recipe": tmp_path / "b"}, tmp_path / "packed.tar.xz")
-    (tmp_path / "there").mkdir()
-    subprocess.run(["tar", "-xJf", tmp_path / "packed.tar.xz", "-C", tmp_path / "there"], check=True)
-    there = {name: tmp_path / "there" / path for name, path in (
-        ("\0\0\0", "raw/train.en"), ("recipe", "recipe/data/dict.txt"), ("data-bin", "recipe/data-bin/train.en")
-    )}  # fmt: skip
-    for number, (content, file) in enumerate(there.items()):
-        assert file.read_text() == content and file.stat().st_mtime_ns == 1_700_000_000_123_456_789 + number
+def test_packed_data_is_up_to_date_without_training_text(tmp_path):
+    raw, output, there = tmp_path / "raw", tmp_path / "recipe", tmp_path / "there"
+    raw.mkdir()
+    for split, documents in {"train": 40, "valid": 2, "test": 2, "unseen": 2}.items():
+        for side in ("ja", "en"):
+            raw.joinpath(f"{split}.{side}").write_text("a word of it\nand b c d e f g\n\n" * documents)
+    config = tmp_path / "small.yaml"
+    config.write_text("like: kyoto_ja_en\nprepare: {subwords: none}\nscores: {metrics: []}\n")
+    pack.prepared(str(config), raw, output)
+    pack.without_training_text(str(config), raw, output, tmp_path / "text")
+    pack.archived(tmp_path / "text", tmp_path / "packed.tar.xz")
+    there.mkdir()
+    subprocess.run(["tar", "-xJf", tmp_path / "packed.tar.xz", "-C", there], check=True)
+    assert set((there / "raw" / "train.en").read_bytes()) == {0}
+    assert (there / "raw" / "test.en").read_text() == (raw / "test.en").read_text()
+    before = (there / "recipe/data/data-bin/train.ja-en.en.bin").stat().st_mtime_ns
+    pack.prepared(str(config), there / "raw", there / "recipe")
+    after = there / "recipe/data/data-bin/train.ja-en.en.bin"
+    assert after.stat().st_mtime_ns == before
+    assert after.read_bytes() == (output / "data/data-bin/train.ja-en.en.bin").read_bytes()
 
 
 def test_prepared_data_is_used_and_models_share_the_start(tmp_path, monkeypatch):
