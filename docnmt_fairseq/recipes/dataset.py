@@ -9,7 +9,7 @@ from typing import Any, Dict, Iterator, List, Mapping, Optional, Type, TypeVar, 
 
 from docnmt_fairseq.corpus.config import config_of
 from docnmt_fairseq.corpus.readers import make_reader
-from docnmt_fairseq.errors import InputError, refuse
+from docnmt_fairseq.errors import InputError, first_line, refuse
 from docnmt_fairseq.evaluation.metrics import METRICS, MetricOptions
 from docnmt_fairseq.translate.view import DocumentView
 
@@ -276,13 +276,28 @@ def recipe_path(name: str) -> Path:
 
 
 def read_dataset_config(path: Path) -> DatasetConfig:
-    """Reads the configuration of a data set and checks it; unknown, missing and wrong keys are errors."""
-    values = _read(path)
+    """Reads the configuration of a data set.
+
+    Raises:
+        InputError: the file cannot be read, or a key is unknown, missing or wrong.
+    """
+    import yaml
+    from omegaconf.errors import OmegaConfBaseException
+
+    try:
+        return _checked(_read(path))
+    except (OmegaConfBaseException, yaml.YAMLError, TypeError, ValueError) as error:
+        key = getattr(error, "full_key", None)  # of OmegaConf
+        problem = first_line(error) if key is not None else error
+        raise InputError(f"{path}: {f'{key}: ' if key else ''}{problem}") from error
+
+
+def _checked(values: Dict[str, Any]) -> DatasetConfig:
     if isinstance(scores := values.get("scores"), Mapping):
         options = {name: value for name, value in scores.items() if name != "metrics"}
         values["scores"] = {"metrics": scores.get("metrics", []), "options": options}
     dataset = typed(DatasetConfig, values)
-    refuse(f"{path}: {problem}" for problem in _problems(dataset))
+    refuse(_problems(dataset))
     _check_options(dataset)
     return dataset
 

@@ -49,6 +49,17 @@ def test_bad_input(tmp_path, capsys, options, message):
     assert message in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    "text", ["model: [sentence]", "training: {updates: x}", "scores: {metrics: [blue]}", "like: [x"]
+)
+def test_errors_of_the_file_name_it(tmp_path, text):
+    file = tmp_path / "own.yaml"
+    file.write_text(f"like: kyoto_ja_en\n{text}\n")
+    with pytest.raises(InputError) as error:
+        read_dataset_config(file)
+    assert str(file) in str(error.value)
+
+
 def test_unknown_models_and_tasks_of_the_file_are_errors_before_anything_runs(tmp_path):
     for replacement, key in (
         (("model: sentence", "model: nonsense"), "training: start: model: nonsense"),
