@@ -19,6 +19,7 @@ from docnmt_fairseq.errors import InputError
 
 Hypotheses = List[List[Dict[str, Any]]]  # of each sentence, best first
 
+SLURM = ("SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST")  # environment of a job
 TORCHRUN = ("MASTER_ADDR", "MASTER_PORT", "RANK", "LOCAL_RANK", "WORLD_SIZE")  # environment of its processes
 WARNINGS = (  # of calls inside fairseq; a user can change nothing about them
     r"hydra\.experimental\.\w+\(\) is no longer experimental",
@@ -39,6 +40,7 @@ def join_torchrun(infer_init_method: Callable[..., None]) -> Callable[..., None]
     def wrapper(cfg: Any, force_distributed: bool = False) -> None:
         env = os.environ
         if cfg.distributed_init_method or not all(name in env for name in TORCHRUN) or int(env["WORLD_SIZE"]) == 1:
+            _check_processes(cfg)
             infer_init_method(cfg, force_distributed)
             return
         cfg.distributed_init_method = "env://"
@@ -48,6 +50,19 @@ def join_torchrun(infer_init_method: Callable[..., None]) -> Callable[..., None]
         cfg.distributed_no_spawn = True
 
     return wrapper
+
+
+def _check_processes(cfg: Any) -> None:
+    """Raises :class:`InputError` if fairseq cannot start the processes that the options ask for."""
+    processes, gpus = cfg.distributed_world_size, torch.cuda.device_count()
+    slurm = any(name in os.environ for name in SLURM)
+    if cfg.distributed_init_method or processes == 1 or cfg.tpu or cfg.pipeline_model_parallel:
+        return
+    if cfg.distributed_port > 0 and not slurm and "MASTER_ADDR" not in os.environ:
+        raise InputError("--distributed-port: only for jobs of Slurm; omit it, or start the processes with torchrun")
+    if not slurm and "MASTER_ADDR" not in os.environ and processes > gpus:
+        remedy = f"torchrun --nproc-per-node {processes} starts processes without a GPU each"
+        raise InputError(f"--distributed-world-size {processes}: the machine has {gpus} GPUs; {remedy}")
 
 
 def wrap_on_cpu(wrap: Callable[..., nn.Module]) -> Callable[..., nn.Module]:

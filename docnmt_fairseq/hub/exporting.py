@@ -93,6 +93,8 @@ def export(options: ExportOptions) -> None:
     from docnmt_fairseq.corpus.prepared import prepared_folder
 
     path, output = options.path, options.output
+    if output.resolve() in (Path(path).resolve(), *Path(path).resolve().parents):
+        raise InputError(f"--output {output}: would replace --path {path}")
     kind = EXPORT_FORMATS[options.format]()
     if output.exists() and not (options.force and output.is_dir() == kind.folder and _is_export(output)):
         hint = "is not such an export" if options.force else "exists; use --force to replace an export"

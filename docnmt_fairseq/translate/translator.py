@@ -18,6 +18,7 @@ from docnmt_fairseq.checkpoints import Ensemble
 from docnmt_fairseq.corpus.pipeline import TextCodec
 from docnmt_fairseq.corpus.prepared import MANIFEST
 from docnmt_fairseq.data.concatenation import ConcatenationDataset, Hypothesis
+from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.files import PathLike
 from docnmt_fairseq.layers.packed_linear import round_weights
 from docnmt_fairseq.models.base import all_take_layouts
@@ -210,8 +211,10 @@ class DocumentTranslator:
             target_prefix, target_context: see :meth:`translate_lines`.
 
         Raises:
-            InputError, ValueError: see :meth:`translate_lines`.
+            InputError, ValueError: see :meth:`translate_lines`; documents are not lists of lines.
         """
+        if isinstance(documents, str) or any(isinstance(lines, str) for lines in documents):
+            raise InputError("documents: expected a list of documents, each a list of lines, not a string")
         names = names or [f"document {number}" for number in range(1, len(documents) + 1)]
         tokens: List[Tensor] = []
         starts = []

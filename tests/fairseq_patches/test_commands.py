@@ -2,10 +2,13 @@
 
 import subprocess
 import sys
+from contextlib import nullcontext
 
 import pytest
+from fairseq.dataclass.configs import DistributedTrainingConfig
 
 from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.fairseq_patches import commands
 from docnmt_fairseq.fairseq_patches.commands import print_one_line
 from tests.support import toy
 
@@ -42,3 +45,26 @@ def test_input_errors_are_one_line(hook, capsys, monkeypatch, tmp_path):
         train.cli_main()
     show(found.type, found.value, found.tb)
     assert not passed_on and capsys.readouterr().err.startswith("fairseq-train: error: ")
+
+
+@pytest.mark.parametrize(
+    ("world_size", "port", "environment", "refused"),
+    [
+        (2, 29712, {}, True),
+        (9999, 0, {}, True),
+        (1, 29712, {}, False),
+        (9999, 29712, {"SLURM_JOB_NODELIST": "n1"}, False),
+        (9999, 0, {"MASTER_ADDR": "localhost", "MASTER_PORT": "1", "RANK": "0", "WORLD_SIZE": "9999"}, False),
+    ],
+)
+def test_processes_that_cannot_be_started(monkeypatch, world_size, port, environment, refused):
+    for name in (*commands.SLURM, *commands.TORCHRUN):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    cfg = DistributedTrainingConfig(distributed_world_size=world_size, distributed_port=port, tpu=False)
+    started = []
+    start = commands.join_torchrun(lambda cfg, force: started.append(cfg))
+    with pytest.raises(InputError) if refused else nullcontext():
+        start(cfg)
+    assert started == ([] if refused else [cfg])

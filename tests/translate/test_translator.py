@@ -121,6 +121,9 @@ def test_bad_input(prepared, checkpoint, data_bin):
     assert len(found.translate([["a", "a " * 1023]])[0]) == 2
     with pytest.raises(InputError, match=r"x:2: 1,025 tokens"):
         found.translate([["a", "a " * 1024]], ["x"])
+    for documents in ("a b c", ["a b c", "d"]):
+        with pytest.raises(InputError):
+            found.translate(documents)
     windows = LineEncoder(found.encoder.codec, SimpleNamespace(window=(2, 2)), (9, 9))
     with pytest.raises(InputError):
         windows.target("--target-prefix", [["a"]], [0], [["b"]])
@@ -131,8 +134,23 @@ def test_bad_input(prepared, checkpoint, data_bin):
             translator(checkpoint, prepared, **options)
 
 
-def test_data_of_other_languages_are_refused(prepared, checkpoint, tmp_path):
+@pytest.mark.slow
+def test_ensembles_need_the_same_context(prepared, checkpoint, tmp_path):
+    alone = toy.train(prepared / "data-bin", tmp_path, "--max-update", "1", "--context", "none")
+    for members in ((alone, checkpoint), (checkpoint, alone)):
+        with pytest.raises(InputError):
+            DocumentTranslator.from_checkpoint(*members, data=prepared)
+    DocumentTranslator.from_checkpoint(alone, checkpoint, data=prepared, view=DocumentView(context="none"))
+
+
+def test_data_must_fit_the_checkpoint(prepared, checkpoint, tmp_path):
     other = shutil.copytree(prepared, tmp_path / "other")
+    dictionary = other / "data-bin" / "dict.tgt.txt"
+    lines = dictionary.read_text().splitlines(keepends=True)
+    for changed in ([*lines, "f 1\n"], [*lines[:-2], lines[-1], lines[-2]]):
+        dictionary.write_text("".join(changed))
+        with pytest.raises(InputError):
+            translator(checkpoint, other)
     (other / "manifest.json").write_text((other / "manifest.json").read_text().replace("src", "xx"))
     with pytest.raises(InputError):
         translator(checkpoint, other)
