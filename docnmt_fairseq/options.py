@@ -97,19 +97,21 @@ def options_of(cfg: Any, cls: Type[T]) -> T:
     return cls(**{known.name: plain(getattr(cfg, known.name)) for known in fields(cls)})  # type: ignore[arg-type]
 
 
-def problems_of(cfg: Any, cls: type, only: Optional[Collection[str]] = None) -> Iterator[str]:
+def problems_of(cfg: Any, cls: type, skip: Collection[str] = ()) -> Iterator[str]:
     """Messages about option values outside their allowed names or range.
 
     Args:
         cfg: object with an attribute for each option.
         cls: dataclass of options.
-        only: options to check; None: all.
+        skip: options that are not checked.
     """
-    for known in (known for known in fields(cls) if only is None or known.name in only):
-        value = plain(getattr(cfg, known.name))  # other fields may refer to parts of the configuration that are missing
+    for known in fields(cls):
+        names, minimum, maximum = limits = [known.metadata.get(key) for key in ("names", "minimum", "maximum")]
+        if known.name in skip or limits == [None, None, None]:
+            continue  # the value may refer to a part of the configuration that is missing
+        value = plain(getattr(cfg, known.name))
         if value is None:
             continue
-        names, minimum, maximum = (known.metadata.get(key) for key in ("names", "minimum", "maximum"))
         if names is not None and value not in names and value not in known.metadata["also"]:
             yield f"{flag_of(known.name)} {value}: must be one of {', '.join(allowed_names(known))}"
         if minimum is not None and not value >= minimum:  # also refuses nan

@@ -4,6 +4,8 @@ import importlib
 import pkgutil
 from typing import Any, Callable, Dict, Generic, Iterable, List, Type, TypeVar
 
+from docnmt_fairseq.errors import InputError
+
 T = TypeVar("T")
 
 
@@ -47,7 +49,7 @@ class Registry(Generic[T]):
 
     def __getitem__(self, name: str) -> Type[T]:
         if name not in self:
-            raise ValueError(f"no {self.kind} {name!r}; available: {', '.join(self.names())}")
+            raise InputError(f"no {self.kind} {name!r}; available: {', '.join(self.names())}")
         return self._classes[name]
 
     def __contains__(self, name: object) -> bool:

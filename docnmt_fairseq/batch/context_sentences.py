@@ -167,12 +167,10 @@ def _most_similar(documents: Ragged, distance: Optional[np.ndarray], contexts: i
     """The sentences ``distance`` [R, K] rows before each row, unless they are in another document."""
     row = np.arange(documents.total)
     place = row - np.repeat(documents.offsets[:-1], documents.lengths)
-    if distance is None:
-        if place.any():
-            raise InputError("the model needs similar sentences, but the data has none; run docnmt embed neighbours")
+    if distance is None and not place.any():
         distance = np.zeros((len(row), contexts), dtype=np.int16)
-    if distance.shape[1] < contexts:
-        raise InputError(f"the model needs {contexts} similar sentences, but the data has {distance.shape[1]} for each")
+    if distance is None or distance.shape[1] < contexts:
+        raise InputError(f"the model needs {contexts} similar sentences for each; run docnmt embed neighbours")
     valid = (distance > 0) & (distance <= place[:, None])
     valid &= np.cumsum(valid, axis=1) <= contexts
     sentences = np.sort(np.where(valid, row[:, None] - distance, documents.total), axis=1)

@@ -11,6 +11,7 @@ in one asynchronous copy (:meth:`DocumentLayout.to`).
 Symbols: R sentences (rows) in D documents, N tokens in all; a context-only sentence is a row, too.
 """
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Dict, Generic, Iterable, Optional, Tuple, TypeVar
@@ -26,7 +27,7 @@ P = TypeVar("P")
 _ORIGIN = "_origin"  # the layout that a moved one was copied from; not a field, so that it is not moved itself
 
 
-class PlanKey(Generic[P]):
+class PlanKey(ABC, Generic[P]):
     """Contract of plan keys: a frozen dataclass; equal keys name the same plan.
 
     Class attributes:
@@ -41,9 +42,9 @@ class PlanKey(Generic[P]):
         """Returns whether a model that lists the plan needs it for this batch."""
         return layout.targets is not None or not self.of_targets
 
+    @abstractmethod
     def make(self, layout: "DocumentLayout") -> P:
         """Makes the plan of a batch: a dataclass of arrays, and of tensors on the layout's device."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,7 +101,7 @@ class DocumentLayout:
         device: torch.device = torch.device("cpu"),
         **others: Any,
     ) -> "DocumentLayout":
-        """Creates the layout of a batch; ``ValueError`` if documents and sentences do not add up.
+        """Creates the layout of a batch.
 
         Args:
             source_lengths: [R] tokens of each sentence, end of sentence included.
@@ -114,8 +115,7 @@ class DocumentLayout:
         """
         units = np.atleast_2d(unit_position)
         tokens, sentences = Ragged(source_lengths, device), Ragged(document_lengths, device)
-        if sentences.total != tokens.rows:
-            raise ValueError(f"documents have {sentences.total} sentences, but there are {tokens.rows}")
+        assert sentences.total == tokens.rows, "documents and sentences do not add up"
         return cls(
             tokens=tokens,
             sentences=sentences,

@@ -44,10 +44,9 @@ class Ragged:
     lengths_tensor: Tensor
 
     def __init__(self, lengths: np.ndarray, device: torch.device = torch.device("cpu")):
-        """Creates the rows; ``ValueError`` for an empty row."""
+        """Creates the rows."""
         lengths = np.asarray(lengths, dtype=np.int64)
-        if lengths.size and lengths.min() < 1:
-            raise ValueError("every row needs at least one item")
+        assert lengths.min(initial=1) >= 1, "every row needs at least one item"
         offsets = np.zeros(len(lengths) + 1, dtype=np.int64)
         np.cumsum(lengths, out=offsets[1:])
         row = np.repeat(np.arange(len(lengths)), lengths)
@@ -278,7 +277,7 @@ class AttentionPlan:
         causal: bool = False,
         key_rows: Optional[np.ndarray] = None,
     ):
-        """Groups rows of similar lengths; ``ValueError`` if rows of queries and keys do not match one to one.
+        """Groups rows of similar lengths.
 
         Args:
             rows: rows that attend, default all; the others get no result.
@@ -286,10 +285,8 @@ class AttentionPlan:
         """
         itself = queries is keys and key_rows is None
         key_rows = np.arange(keys.rows) if key_rows is None else key_rows
-        if queries.rows != len(key_rows):
-            raise ValueError(f"{queries.rows} rows of queries cannot attend to {len(key_rows)} rows of keys")
-        if len(np.unique(key_rows)) != len(key_rows):
-            raise ValueError("a row of keys cannot be shared by two rows of queries")
+        one_to_one = queries.rows == len(key_rows) == len(np.unique(key_rows))
+        assert one_to_one, "rows of queries and keys do not match one to one"
         rows = np.arange(queries.rows) if rows is None else np.sort(rows)
         widths = (queries.lengths[rows], None if itself else keys.lengths[key_rows[rows]])
         groups = [rows[group] for group in attention_groups(*widths)]

@@ -4,6 +4,7 @@
 w′. ``[Z]`` is Y. Zeng, Context Aware Machine Learning; sections and equations are numbered as there.
 """
 
+from abc import ABC, abstractmethod
 from typing import Callable, Iterator, List, Optional, TypeVar, Union
 
 import torch
@@ -48,12 +49,12 @@ class ReportsChi(nn.Module):
             observe(ContextFreeIndicator(chi().detach().flatten()))
 
 
-class ChiGated(ReportsChi):
+class ChiGated(ReportsChi, ABC):
     """Base of layers whose χ has its own parameters, which can be trained alternately with the vectors."""
 
+    @abstractmethod
     def chi_parameters(self) -> Iterator[nn.Parameter]:
         """Parameters of χ; all others of the layer belong to the vectors."""
-        raise NotImplementedError
 
 
 class ScoreGated(ChiGated):
@@ -74,7 +75,7 @@ def begin_constant(score: S, bias: float) -> S:
 
 
 class AlternatingUpdates(nn.Module):
-    """Trains χ and the vectors of χ-gated layers alternately, ``em_steps`` updates each ([Z] sec. 4.2.1).
+    """Trains χ and the vectors of a model's χ-gated layers alternately, ``em_steps`` updates each ([Z] sec. 4.2.1).
 
     Parameters outside χ-gated layers are always trained. Frozen parameters receive a gradient of zero, so that
     distributed processes still exchange the same gradients. Gradients flow to the layers below unchanged. ([Z] fixes
@@ -85,16 +86,11 @@ class AlternatingUpdates(nn.Module):
 
     Args:
         em_steps: updates per block.
-
-    Raises:
-        ValueError: the model has no χ-gated layer.
     """
 
     def __init__(self, model: nn.Module, em_steps: int):
         super().__init__()
         gated = [module for module in model.modules() if isinstance(module, ChiGated)]
-        if not gated:
-            raise ValueError("the model has no χ-gated layer")
         self.em_steps = em_steps
         self.updates = 0
         of_chi = {parameter for layer in gated for parameter in layer.chi_parameters()}

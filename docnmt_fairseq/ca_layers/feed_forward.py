@@ -7,7 +7,6 @@ import torch
 from torch import Tensor, nn
 
 from docnmt_fairseq.ca_layers.decomposition import ScoreGated, begin_constant, compose
-from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.layers.base import (
     FEED_FORWARDS,
     FeedForward,
@@ -77,15 +76,11 @@ class ResidualBlock:
 
     @classmethod
     def parse(cls, text: str) -> "ResidualBlock":
-        """Parses a block such as ``2,1,1,0``; with b = 1, n_σ may be ``-``. Raises an :class:`InputError`."""
-        parts = [part.strip() for part in text.split(",")]
-        if parts[2:] == ["-", "1"]:
-            parts[2] = "1"
-        numbers = [int(part) for part in parts if part.isdecimal()]
-        if len(parts) != 4 or len(numbers) != 4 or min(numbers[:3]) < 1 or numbers[3] > 1:
-            raise InputError(f"--ca-res-block {text}: must be l,n_v,n_σ,b, at least 1 each and b 0 or 1, e.g. 2,1,1,0")
-        layers, seen_by_v, seen_by_chi, always_on = numbers
-        return cls(layers, seen_by_v, seen_by_chi, always_on == 1)
+        """Parses a block such as ``2,1,1,0``; with b = 1, n_σ may be ``-``."""
+        layers, seen_by_v, seen_by_chi, always_on = (part.strip() for part in text.split(","))
+        if always_on == "1":
+            return cls(int(layers), int(seen_by_v), always_on=True)
+        return cls(int(layers), int(seen_by_v), int(seen_by_chi))
 
 
 class JoinedLayer(nn.Module):

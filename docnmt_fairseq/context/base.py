@@ -19,6 +19,7 @@ This defines ``--context-attention nearest --nearest-window 3`` and the architec
 ``document_transformer_nearest_…``; the option is validated and documented.
 """
 
+from abc import ABC, abstractmethod
 from typing import Any, Dict, Generic, Iterator, List, Mapping, Optional, Tuple, Type, TypeVar
 
 from torch import Tensor, nn
@@ -43,7 +44,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-class ContextMechanism(nn.Module):
+class ContextMechanism(nn.Module, ABC):
     """Contract: ``cls(layer, options)``; computes the context of every token from its own document only.
 
     Class attributes:
@@ -86,6 +87,7 @@ class ContextMechanism(nn.Module):
         """Yields the plans that ``forward`` needs; they are made when a batch is collated."""
         return iter(())
 
+    @abstractmethod
     def forward(self, x: Tensor, layout: DocumentLayout, *embeddings: Tensor) -> Tensor:
         """Returns the context [N, d] of packed token states; no residual connection, no normalisation of x.
 
@@ -93,7 +95,6 @@ class ContextMechanism(nn.Module):
             x: [N, d]; in a gated placement the input of the gated sub-layer, or of the next layer.
             embeddings: if ``reads_embeddings``, one tensor [N, d]: input embeddings of the encoder.
         """
-        raise NotImplementedError
 
     def has_context(self, layout: DocumentLayout) -> Optional[Tensor]:
         """Returns a mask [N] of tokens that have context; None: all.
@@ -111,14 +112,15 @@ class DecoderContextMechanism(ContextMechanism):
     search.
     """
 
+    @abstractmethod
     def project(self, states: Tensor, layout: DocumentLayout) -> Tensor:
         """Returns the projections [R, w] that target tokens attend to, one per sentence, context-only ones included.
 
         Args:
             states: [N, d_source] packed final states of the encoder.
         """
-        raise NotImplementedError
 
+    @abstractmethod
     def attend(self, x: Tensor, projected: Tensor, plan: AttentionPlan) -> Tensor:
         """Returns the context [M, d] of packed target tokens; no residual connection, no normalisation.
 
@@ -126,8 +128,8 @@ class DecoderContextMechanism(ContextMechanism):
             projected: [R, w] of :meth:`project`.
             plan: plan of the tokens over the sentences of their document.
         """
-        raise NotImplementedError
 
+    @abstractmethod
     def attend_masked(self, x: Tensor, projected: Tensor, mask: Tensor) -> Tensor:
         """Returns the same context as :meth:`attend` for the few tokens of a search step.
 
@@ -136,7 +138,6 @@ class DecoderContextMechanism(ContextMechanism):
             projected: [R, w] of :meth:`project`.
             mask: [M, R] True where a token sees a sentence.
         """
-        raise NotImplementedError
 
 
 class TargetContextMechanism(ContextMechanism):
@@ -152,10 +153,11 @@ class TargetContextMechanism(ContextMechanism):
 
     contexts: int
 
+    @abstractmethod
     def project_targets(self, states: Tensor) -> Tensor:
         """Returns the projections [..., w] of target states [..., d] that tokens of later sentences attend to."""
-        raise NotImplementedError
 
+    @abstractmethod
     def look_back(self, x: Tensor, projected: Tensor, padding: Tensor) -> Tensor:
         """Returns the same context as ``forward``, [S, b, d]; undefined for sentences without previous ones.
 
@@ -164,7 +166,6 @@ class TargetContextMechanism(ContextMechanism):
             projected: [S, J, L, w] of :meth:`project_targets` of the J sentences before each.
             padding: [S, J, L] True at padding, which includes missing sentences.
         """
-        raise NotImplementedError
 
 
 CONTEXT_MECHANISMS: Registry[ContextMechanism] = Registry("context mechanism")

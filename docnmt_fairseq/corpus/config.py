@@ -263,17 +263,12 @@ class PrepareConfig:
             needed = f"format {' or '.join(aligned)}, and a PREFIX or one file per side"
             raise InputError(f"--extra {extra[0]}: needs {needed}, not {chosen} {' '.join(arguments)}")
         files = [Path(file) for file in arguments[2:]] or [Path(f"{arguments[0]}.{side}") for side in extra]
-        for file in files:
-            if not file.exists():
-                raise InputError(f"{file}: no such file (--extra)")
         return [*readers.resolve(chosen, arguments[:2], self.reading), *files]
 
     def check(self) -> None:
         """Raises :class:`InputError` with all problems if options are out of range or contradict each other."""
-        checked = {known.name for known in fields(self)}
-        if self.reuse and self.subwords in RELEASED:
-            checked.remove("subwords")
-        refuse([*problems_of(self, PrepareConfig, checked), *self._conflicts()])
+        skip = ["subwords"] if self.reuse and self.subwords in RELEASED else []
+        refuse([*problems_of(self, PrepareConfig, skip), *self._conflicts()])
 
     def _conflicts(self) -> Iterator[str]:
         models = len(self.subword_model)
@@ -337,12 +332,9 @@ def _name_and_models(extra: str) -> Tuple[str, str]:
 
 def config_of(values: Mapping[str, Any]) -> PrepareConfig:
     """Returns the configuration of options of ``docnmt prepare`` by name, including options of formats."""
-    own, of_readers = {known.name for known in fields(PrepareConfig)} - {"reader_options"}, readers.all_options()
-    unknown = [name for name in values if name not in own and name not in of_readers]
-    if unknown:
-        raise InputError(f"unknown options of docnmt prepare: {', '.join(unknown)}")
+    of_readers = readers.all_options()
     return PrepareConfig(
-        **{name: value for name, value in values.items() if name in own},
+        **{name: value for name, value in values.items() if name not in of_readers},
         reader_options={name: value for name, value in values.items() if name in of_readers},
     )
 

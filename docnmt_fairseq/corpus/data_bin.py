@@ -14,7 +14,7 @@ from tqdm import tqdm
 from docnmt_fairseq.boundaries import BOUNDARIES, DOCUMENT, PARAGRAPH
 from docnmt_fairseq.corpus.files import read_lines
 from docnmt_fairseq.corpus.subwords import load_subword_model
-from docnmt_fairseq.errors import InputError
+from docnmt_fairseq.errors import InputError, first_line
 from docnmt_fairseq.files import PathLike, atomic_folder, atomic_path, write_json
 
 if TYPE_CHECKING:
@@ -256,10 +256,8 @@ def dictionary_errors(path: PathLike) -> Iterator[None]:
     """Context in which a dictionary is loaded: errors of fairseq become an :class:`InputError` that names the file."""
     try:
         yield
-    except FileNotFoundError:
-        raise InputError(f"{path}: no such file; a data-bin has a dictionary for each side") from None
     except Exception as error:  # fairseq raises built-in exceptions of many kinds
-        raise InputError(f"{path}: not a dictionary (a symbol and a count per line): {error}") from error
+        raise InputError(f"{path}: cannot be loaded as a dictionary: {first_line(error)}") from error
 
 
 def _save(dictionary: "Dictionary", path: PathLike, symbols: Sequence[str]) -> None:

@@ -54,16 +54,11 @@ def data_bins(output: PathLike, shards: int) -> List[Path]:
 def data_bin(data: Path) -> Path:
     """Returns the folder with the dictionaries: ``data`` itself, or its data-bin."""
     inner = data / DATA_BIN
-    found = inner if inner.is_dir() else data
-    if not any(found.glob("dict.*.txt")):
-        raise InputError(f"--data {data}: contains no dict.*.txt; give a data-bin, or an output of docnmt prepare")
-    return found
+    return inner if inner.is_dir() else data
 
 
 def languages_of(folder: Path) -> Tuple[str, str]:
     """Returns source and target language of a data-bin, from the names of its files."""
-    if not folder.is_dir():
-        raise InputError(f"{folder}: no such folder; give the data-bin of docnmt prepare")
     dictionaries = {path.name[len("dict.") : -len(".txt")] for path in folder.glob("dict.*.txt")}
     for path in sorted(folder.iterdir()):
         if found := re.fullmatch(r"[^.]+\.([^.]+-[^.]+)\.([^.]+)(?:\.idx)?", path.name):

@@ -68,24 +68,21 @@ def train_subword_model(paths: Sequence[PathLike], model: PathLike, options: Sub
 
     sentencepiece.set_random_generator_seed(options.seed)
     content = io.BytesIO()
-    try:
-        sentencepiece.SentencePieceTrainer.train(
-            sentence_iterator=iter(sentences),
-            model_writer=content,
-            model_type=options.kind,
-            vocab_size=max(options.vocab_size, SPECIAL_PIECES),
-            character_coverage=options.character_coverage,
-            normalization_rule_name=options.normalization,
-            byte_fallback=options.byte_fallback,
-            user_defined_symbols=[PARAGRAPH],
-            input_sentence_size=TRAINING_SENTENCES,
-            shuffle_input_sentence=True,
-            max_sentence_length=MAX_TRAINING_BYTES,
-            num_threads=TRAINING_THREADS,
-            minloglevel=2,
-        )
-    except RuntimeError as error:
-        raise _training_error(error, options) from error
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(sentences),
+        model_writer=content,
+        model_type=options.kind,
+        vocab_size=max(options.vocab_size, SPECIAL_PIECES),
+        character_coverage=options.character_coverage,
+        normalization_rule_name=options.normalization,
+        byte_fallback=options.byte_fallback,
+        user_defined_symbols=[PARAGRAPH],
+        input_sentence_size=TRAINING_SENTENCES,
+        shuffle_input_sentence=True,
+        max_sentence_length=MAX_TRAINING_BYTES,
+        num_threads=TRAINING_THREADS,
+        minloglevel=2,
+    )
     write_bytes(model, content.getvalue())
 
 
@@ -94,18 +91,6 @@ def _sentences(paths: Sequence[PathLike]) -> Iterator[str]:
         for line in read_lines(path):
             if not is_boundary(line):
                 yield line
-
-
-def _training_error(error: RuntimeError, options: SubwordOptions) -> InputError:
-    """Returns the error about the options that made SentencePiece fail."""
-    text, size = str(error), f"--vocab-size {options.vocab_size}"
-    if largest := re.search(r"too high.*<= (\d+)", text):
-        return InputError(f"{size} is too large for the training text: at most {largest[1]}")
-    if smallest := re.search(r"smaller than required_chars\. \d+ vs (\d+)", text):
-        return InputError(f"{size} is too small: at least {smallest[1]} for all characters (see --character-coverage)")
-    if "sentences_.empty()" in text:
-        return InputError(f"no sentence of the training text is within {MAX_TRAINING_BYTES:,} bytes")
-    return InputError(f"SentencePiece could not be trained: {text}")
 
 
 def check_subword_model(model: PathLike, kind: str) -> None:
@@ -117,13 +102,10 @@ def check_subword_model(model: PathLike, kind: str) -> None:
 
 
 def load_subword_model(model: PathLike) -> "SentencePieceProcessor":
-    """Loads a SentencePiece model; raises :class:`InputError` if the file is not one."""
+    """Loads a SentencePiece model."""
     import sentencepiece
 
-    try:
-        return sentencepiece.SentencePieceProcessor(model_file=str(model))
-    except (OSError, RuntimeError) as error:
-        raise InputError(f"{model}: not a SentencePiece model") from error
+    return sentencepiece.SentencePieceProcessor(model_file=str(model))
 
 
 def subword_encoder(model: PathLike, workers: int = 1, kind: str = KINDS[0]) -> Callable[[List[str]], List[str]]:
@@ -194,10 +176,7 @@ def learn_codes(sentences: Iterable[str], codes: PathLike, merges: int) -> None:
     with needs_extra("bpe", "--subwords subword-nmt"):
         from subword_nmt.learn_bpe import learn_bpe
     content = io.StringIO()
-    try:
-        learn_bpe(sentences, content, merges)
-    except ValueError as error:
-        raise InputError("--subwords subword-nmt: no word of the training text has two characters") from error
+    learn_bpe(sentences, content, merges)
     write_bytes(codes, content.getvalue().encode())
 
 
@@ -220,15 +199,10 @@ def bpe_encoder(codes: PathLike) -> Callable[[List[str]], List[str]]:
 def _read(codes: PathLike) -> Dict[Pair, int]:
     """Returns the rank of every merge."""
     ranks: Dict[Pair, int] = {}
-    for number, line in enumerate(read_lines(codes, strip=" \r\n"), start=1):  # symbols may be other white space
-        if number == 1 and line.startswith("#version:"):
-            if line.split(":")[1].strip() != "0.2":
-                raise InputError.at(codes, number, f"{line}: only version 0.2 is supported")
-            continue
-        fields = line.split(" ")
-        if len(fields) not in (2, 3) or not all(fields[:2]):
-            raise InputError.at(codes, number, "not a merge of two symbols; give the BPE codes of the model")
-        ranks.setdefault((fields[0], fields[1]), len(ranks))
+    for line in read_lines(codes, strip=" \r\n"):  # symbols may be other white space
+        if not line.startswith("#version:"):
+            first, _, others = line.partition(" ")
+            ranks.setdefault((first, others.split(" ")[0]), len(ranks))
     if not any(END_OF_WORD in right for _, right in ranks):
         raise InputError(f"{codes}: no merge ends a word ({END_OF_WORD}); give the BPE codes of the model")
     return ranks

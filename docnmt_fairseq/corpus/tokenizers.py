@@ -15,7 +15,7 @@ from tqdm import tqdm
 
 from docnmt_fairseq.boundaries import is_boundary
 from docnmt_fairseq.corpus.files import read_lines
-from docnmt_fairseq.errors import InputError, needs_extra
+from docnmt_fairseq.errors import needs_extra
 from docnmt_fairseq.files import PathLike, atomic_path
 
 TOKENIZERS = ("none", "moses", "moses-escaped", "jieba")
@@ -90,10 +90,7 @@ def truecaser(model: PathLike) -> SentenceFunction:
     class Truecaser(MosesTruecaser):
         MAX_MODEL_ENTRIES = MAX_TRUECASER_WORDS
 
-    try:
-        caser = Truecaser(load_from=str(model))
-    except (OSError, ValueError) as error:
-        raise InputError(f"{model}: not a truecaser model: {error}") from error
+    caser = Truecaser(load_from=str(model))
     return lambda text: caser.truecase(text, return_str=True, use_known=True)
 
 

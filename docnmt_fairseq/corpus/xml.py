@@ -1,13 +1,15 @@
 """Safe XML parsing: no network, no external entities, one element in memory, errors with file and line."""
 
 from contextlib import nullcontext
-from typing import Any, BinaryIO, Dict, Iterator, Mapping, Optional, cast
+from typing import Any, BinaryIO, Dict, Iterator, Mapping, Optional, TypeVar, cast
 
 from lxml import etree
 
 from docnmt_fairseq.corpus.files import DAMAGED, open_binary
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.files import PathLike
+
+T = TypeVar("T")
 
 # No DTD is loaded and no entity is expanded, so that a corpus file can neither read other files nor exhaust memory.
 SAFE: Dict[str, Any] = {"resolve_entities": False, "no_network": True, "load_dtd": False, "huge_tree": False}
@@ -20,10 +22,9 @@ def iterate_elements(path: PathLike, tag: str, stream: Optional[BinaryIO] = None
             for _, element in etree.iterparse(content, events=("end",), tag=tag, **SAFE):
                 yield element
                 release(element)
-        except etree.XMLSyntaxError as error:
-            raise InputError.at(path, error.lineno or 1, f"not well-formed XML: {error.msg}") from error
-        except DAMAGED as error:
-            raise InputError(f"{path}: cannot be read: {error}") from error
+        except (etree.XMLSyntaxError, *DAMAGED) as error:
+            line = getattr(error, "lineno", None) or 1
+            raise InputError.at(path, line, f"cannot be read as XML from this line on: {error}") from error
 
 
 def line_of(element: etree._Element) -> int:
@@ -59,11 +60,15 @@ def segments(path: PathLike, parent: etree._Element, name: str) -> Dict[str, etr
     """Returns the ``<seg>`` descendants by id, in order; ``name`` is the document, for messages."""
     found: Dict[str, etree._Element] = {}
     for segment in parent.iter("seg"):
-        identifier = required(path, segment, "id")
-        if identifier in found:
-            raise InputError.at(path, line_of(segment), f"{name}: <seg id={identifier!r}> occurs twice")
-        found[identifier] = segment
+        add_once(found, required(path, segment, "id"), segment, path, line_of(segment), f"{name}: <seg")
     return found
+
+
+def add_once(found: Dict[str, T], identifier: str, value: T, path: PathLike, line: int, element: str) -> None:
+    """Adds what has an id, ``element`` in messages; raises :class:`InputError` if the id was seen before."""
+    if identifier in found:
+        raise InputError.at(path, line, f"{element} id={identifier!r}> occurs twice")
+    found[identifier] = value
 
 
 def check_same_ids(

@@ -7,8 +7,6 @@ from typing import List, Optional, Sequence, Tuple
 
 import numpy as np
 
-from docnmt_fairseq.errors import InputError
-
 logger = logging.getLogger(__name__)
 
 
@@ -164,23 +162,13 @@ class ContextDropout:
 
     Attributes:
         everything: probability that sentences see only themselves.
-        source: probability that they see only the previous translations.
+        source: probability that they see only the previous translations, at most 1 - ``everything``.
         seed: seed of the draws.
-
-    Raises:
-        InputError: not probabilities of two exclusive events.
     """
 
     everything: float = 0.0
     source: float = 0.0
     seed: int = 1
-
-    def __post_init__(self) -> None:
-        if min(self.everything, self.source) < 0 or not self.everything + self.source <= 1:
-            raise InputError(
-                f"--context-dropout {self.everything} and --source-context-dropout {self.source}: probabilities of "
-                "exclusive events; neither may be negative, and their sum at most 1"
-            )
 
     def draw(self, epoch: int, number: int) -> Hidden:
         """Returns what is hidden of a chunk in an epoch."""

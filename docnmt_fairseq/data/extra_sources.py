@@ -10,9 +10,9 @@ from fairseq.data import ConcatDataset, Dictionary
 from torch import Tensor
 
 from docnmt_fairseq.batch.context_sentences import CONTEXT_SELECTIONS
-from docnmt_fairseq.boundaries import PARAGRAPH, paragraph_symbol
+from docnmt_fairseq.boundaries import paragraph_symbol
 from docnmt_fairseq.data.index import Lines, Marks, check_parallel
-from docnmt_fairseq.data.loading import load_side
+from docnmt_fairseq.data.loading import load_required_side
 from docnmt_fairseq.errors import InputError
 
 if TYPE_CHECKING:
@@ -51,21 +51,15 @@ def parse_specs(text: Optional[str]) -> List[SourceSpec]:
     """Parses the value of ``--extra-sources``; None and "none" are no sources."""
     if text in (None, "", NONE):
         return []
-    specs = [_parse(part.strip()) for part in text.split(",")]
-    twice = next((spec for number, spec in enumerate(specs) if spec in specs[:number]), None)
-    if twice is not None:
-        raise InputError(f"{OPTION} {text}: {twice} is repeated")
-    return specs
+    return [_parse(part.strip()) for part in text.split(",")]
 
 
 def _parse(part: str) -> SourceSpec:
-    kind, colon, argument = part.partition(":")
-    if kind in CONTEXT_SELECTIONS:
-        if colon and not (argument.isdecimal() and int(argument) > 0):
-            raise InputError(f"{OPTION} {part}: give a number of sentences, at least 1")
+    kind, _, argument = part.partition(":")
+    if kind in CONTEXT_SELECTIONS and (not argument or (argument.isdecimal() and int(argument) > 0)):
         return SourceSpec(kind, contexts=int(argument or 1))
     if kind not in ("text", "features") or not argument:
-        raise InputError(f"{OPTION} {part}: must be one of {FORMS}")
+        raise InputError(f"{OPTION} {part}: must be one of {FORMS}; N at least 1")
     return SourceSpec(kind, argument)
 
 
@@ -109,7 +103,7 @@ class ExtraSourceData:
             split: split whose features determine the widths.
 
         Raises:
-            InputError: a missing dictionary, missing features, or features shared by several data-bins.
+            InputError: missing features.
         """
         known, found = iter(widths), []
         for spec in specs:
@@ -126,16 +120,9 @@ class ExtraSourceData:
         return found
 
     def dictionary(self, suffix: str) -> Dictionary:
-        """Returns the dictionary of a text; raises :class:`InputError` if it is missing or lacks ``<p>``."""
+        """Returns the dictionary of a text."""
         if suffix not in self.dictionaries:
-            from docnmt_fairseq.corpus.data_bin import dictionary_errors
-
-            path = self.data_bins[0] / f"dict.{suffix}.txt"
-            with dictionary_errors(path):
-                found = self.load_dictionary(str(path))
-            if PARAGRAPH in self.source_dictionary and PARAGRAPH not in found:
-                raise InputError(f"{path}: lacks {PARAGRAPH}, which the source dictionary has; both need it")
-            self.dictionaries[suffix] = found
+            self.dictionaries[suffix] = self.load_dictionary(str(self.data_bins[0] / f"dict.{suffix}.txt"))
         return self.dictionaries[suffix]
 
     def lines(
@@ -170,11 +157,9 @@ class ExtraSourceData:
 
     def _text(self, suffix: str, data_bin: Path, split: str, marks: Marks) -> Lines:
         dictionary = self.dictionary(suffix)
-        dataset = load_side(data_bin, split, self.languages, suffix, dictionary, self.dataset_impl)
-        prefix = data_bin / f"{split}.{'-'.join(self.languages)}.{suffix}"
-        if dataset is None:
-            raise InputError(f"{OPTION} text:{suffix}: {prefix}.{{bin,idx}}: no such files")
-        check_parallel(marks, Marks.read(dataset, paragraph_symbol(dictionary)), str(prefix), suffix)
+        dataset = load_required_side(data_bin, split, self.languages, suffix, dictionary, self.dataset_impl)
+        name = str(data_bin / f"{split}.{'-'.join(self.languages)}.{suffix}")
+        check_parallel(marks, Marks.read(dataset, paragraph_symbol(dictionary)), name, suffix)
         return dataset
 
     def _feature_file(self, name: str, data_bin: Path, split: str) -> "FeatureFile":

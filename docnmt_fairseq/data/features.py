@@ -30,19 +30,16 @@ class FeatureFile:
             shape, dtype, offsets = self.values.shape, self.values.dtype, self.offsets
         except Exception as error:  # NumPy raises many kinds of errors for damaged files
             raise InputError(f"{path}: not a feature file ({first_line(error)})") from error
-        expected = "[total, d]" if offsets is not None else "[lines, d] or [lines, n, d]"
-        if len(shape) not in ((2,) if offsets is not None else (2, 3)) or shape[-1] == 0:
-            raise InputError(f"{path}: expected {expected}, found {list(shape)}")
-        if dtype.kind not in "fiu":
-            raise InputError(f"{path}: expected numbers, found {dtype}")
-        self.width = shape[-1]
         if offsets is None:
-            self.lines = shape[0]
+            expected, good = "[lines, d] or [lines, n, d]", len(shape) in (2, 3)
         else:
-            self.lines = offsets.size - 1
-            good = offsets.ndim == 1 and self.lines >= 0 and offsets[0] == 0 and (np.diff(offsets) >= 0).all()
-            if not good or offsets[-1] != shape[0]:
-                raise InputError(f"{path}: offsets must increase from 0 to {shape[0]}, the number of rows of values")
+            expected = "[total, d] with offsets that increase from 0 to total"
+            good = len(shape) == 2 and offsets.ndim == 1 and len(offsets) > 0 and bool((np.diff(offsets) >= 0).all())
+            good = good and offsets[0] == 0 and offsets[-1] == shape[0]
+        if not good or dtype.kind not in "fiu":
+            raise InputError(f"{path}: expected numbers {expected}; found {dtype} {list(shape)}")
+        self.width = shape[-1]
+        self.lines = shape[0] if offsets is None else len(offsets) - 1
 
     @cached_property
     def offsets(self) -> Optional[np.ndarray]:

@@ -10,8 +10,6 @@ from torch import Tensor
 from docnmt_fairseq.boundaries import MAX_LEVELS, boundary
 from docnmt_fairseq.errors import InputError
 
-MOST_LINES = np.iinfo(np.int32).max  # line numbers are int32
-
 logger = logging.getLogger(__name__)
 
 
@@ -112,29 +110,16 @@ class DocumentIndex:
     sizes: Mapping[str, np.ndarray] = field(default_factory=dict)
 
     @classmethod
-    def build(
-        cls, marks: Marks, name: str, unmarked: str = "document", parts: Sequence[int] = (), strict: bool = True
-    ) -> "DocumentIndex":
-        """Builds the index of a corpus.
+    def build(cls, marks: Marks, name: str, unmarked: str = "document", parts: Sequence[int] = ()) -> "DocumentIndex":
+        """Builds the index of a corpus; a ``<p>`` that ends nothing is ignored.
 
         Args:
             marks: boundaries, equal on both sides.
             name: name of the corpus, for messages.
             unmarked: a file without an empty line is one ``document``, or one document per ``line``.
             parts: items at which another file begins: documents end there, and ``unmarked`` applies to each file.
-            strict: refuse a ``<p>`` that ends nothing; otherwise it is ignored.
-
-        Raises:
-            InputError: a ``<p>`` that ends nothing, no sentence, or too many lines.
         """
-        if len(marks.document_end) > MOST_LINES:
-            raise InputError(
-                f"{name}: {len(marks.document_end):,} lines, at most {MOST_LINES:,} per data-bin; use docnmt prepare "
-                "--shards, and train on data-bin:data-bin-1:..."
-            )
         items = np.flatnonzero(marks.is_sentence).astype(np.int32)
-        if not len(items):
-            raise InputError(f"{name}: no sentences")
         unmarked_items = items[_in_unmarked_files(marks.document_end, parts)[items]]
         alone = unmarked_items if unmarked == "line" else []
         ends = np.concatenate([np.flatnonzero(marks.document_end), parts, alone])
@@ -146,8 +131,6 @@ class DocumentIndex:
                 "document; if every line is a document, give --unmarked-corpus line"
             )
         paragraph_ends = np.flatnonzero(marks.levels_ended)
-        if strict:
-            _check_paragraphs(marks, paragraph_ends, name)
         inner = np.searchsorted(items, paragraph_ends).astype(np.int32)
         paragraphs = np.union1d(documents[:-1], inner[inner < len(items)]).astype(np.int32)
         ended = marks.levels_ended[paragraph_ends[inner < len(items)]]
@@ -198,16 +181,6 @@ def _levels(documents: np.ndarray, paragraphs: np.ndarray, starts: np.ndarray, e
     return levels
 
 
-def _check_paragraphs(marks: Marks, ends: np.ndarray, name: str) -> None:
-    """Raises :class:`InputError` for the first ``<p>`` at the start of a document or after another one."""
-    before = ends - 1
-    misplaced = ~marks.is_sentence[np.maximum(before, 0)]  # if the first line is a boundary, it is misplaced
-    if misplaced.any():
-        line = int(ends[np.argmax(misplaced)]) + 1
-        mark = boundary(int(marks.levels_ended[line - 1]))
-        raise InputError(f"{name}: line {line}: {mark} ends a paragraph without a sentence")
-
-
 class LinesInMemory:
     """Indexed dataset of a list of token tensors."""
 
@@ -225,11 +198,8 @@ class LinesInMemory:
 def index_of(lines: LinesInMemory, paragraph_symbol: Optional[int]) -> DocumentIndex:
     """Returns the index of typed lines, whose last document may be incomplete; empty without sentences."""
     marks = Marks.read(lines, paragraph_symbol)
-    if not marks.is_sentence.any():
-        empty = np.zeros(0, dtype=np.int32)
-        return DocumentIndex(empty, np.zeros(1, dtype=np.int32), empty)
     marked = Marks(np.append(marks.document_end, True), np.append(marks.levels_ended, 0))
-    return DocumentIndex.build(marked, "input", strict=False)
+    return DocumentIndex.build(marked, "input")
 
 
 def files_of(dataset: Lines) -> List[str]:

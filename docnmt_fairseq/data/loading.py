@@ -61,6 +61,16 @@ def load_side(
     return parts[0] if parts else None
 
 
+def load_required_side(data_bin: Path, split: str, languages: Tuple[str, str], side: str, *settings: Any) -> Lines:
+    """Loads one side like :func:`load_side`; raises :class:`InputError` if there are no files."""
+    lines = load_side(data_bin, split, languages, side, *settings)
+    if lines is None:
+        splits = sorted({file.name.split(".")[0] for file in data_bin.glob(f"*.*-*.{side}.idx")})
+        file = f"{split}.{'-'.join(languages)}.{side}.idx"
+        raise InputError(f"{data_bin}: contains no {file}; splits with {side}: {', '.join(splits) or 'none'}")
+    return lines
+
+
 def _load(prefix: Path, dictionary: Dictionary, dataset_impl: Optional[str]) -> Optional[Lines]:
     """Loads a file; checks that it is complete and, by its last lines, of this dictionary.
 
@@ -72,14 +82,11 @@ def _load(prefix: Path, dictionary: Dictionary, dataset_impl: Optional[str]) -> 
         tokens = np.frombuffer(lines._bin_buffer, dtype=lines._index.dtype) if mapped else None
     except (AssertionError, KeyError, ValueError, struct.error) as error:
         raise InputError(f"{prefix}.{{bin,idx}}: {first_line(error)}: {REMEDY}") from error
-    if getattr(lines, "supports_prefetch", False):
-        raise InputError("--dataset-impl cached: documents need random access; use mmap or lazy")
     if tokens is not None:
-        if len(tokens) != int(lines.sizes.sum(dtype=np.int64)):
-            raise InputError(f"{prefix}.{{bin,idx}}: do not have the same number of tokens: {REMEDY}")
+        complete = len(tokens) == int(lines.sizes.sum(dtype=np.int64))
         last = tokens[-int(lines.sizes[-100:].sum()) :]
-        if int(last.max()) >= len(dictionary) or int(last[-1]) != dictionary.eos():
-            raise InputError(f"{prefix}.bin: made with another dictionary, or {REMEDY}")
+        if not complete or int(last.max()) >= len(dictionary) or int(last[-1]) != dictionary.eos():
+            raise InputError(f"{prefix}.{{bin,idx}}: made with another dictionary, or {REMEDY}")
     return lines
 
 

@@ -10,12 +10,10 @@ from pathlib import Path
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 import numpy as np
-from fairseq.data import Dictionary
 from torch import Tensor
 
 from docnmt_fairseq.data.chunking import Hidden
 from docnmt_fairseq.data.index import Lines
-from docnmt_fairseq.data.loading import load_side
 from docnmt_fairseq.errors import InputError, first_line
 
 # --- Similar sentences ---
@@ -56,10 +54,8 @@ def read_similar(data_bin: Path, split: str, pair: Tuple[str, str], lines: Lines
 def _read(path: Path, lines: int, needed: int, command: str) -> np.ndarray:
     try:
         table = np.load(path, mmap_mode="r", allow_pickle=False)
-    except FileNotFoundError:
-        raise InputError(f"{path}: no such file; the model's context is similar sentences: run {command}") from None
     except Exception as error:  # NumPy raises many kinds of errors for damaged files
-        raise InputError(f"{path}: damaged: {first_line(error)}; run {command}") from error
+        raise InputError(f"{path}: similar sentences cannot be read: {first_line(error)}; run {command}") from error
     if table.ndim != 2 or table.dtype != np.int16 or len(table) != lines or table.shape[1] < needed:
         expected = f"expected int16 [{lines}, at least {needed}]"
         raise InputError(f"{path}: {table.dtype} {list(table.shape)}, {expected}; run {command}")
@@ -98,8 +94,6 @@ class TrainingSentences:
     ):
         self.lines, self.paragraph_symbol, self.contexts, self.seed = lines, paragraph_symbol, contexts, seed
         self.longest = longest
-        if not any(self._is_sentence(number) for number in range(len(lines))):
-            raise InputError("--context-selection training-set: the training set has no sentence")
 
     def drawn(self, tokens: Tensor, epoch: int = 0) -> List[Tensor]:
         """Returns the tokens of the sentences drawn for a sentence; ``epoch`` changes the draws in training."""
@@ -149,14 +143,3 @@ def drawn_chunk(chunks: Sequence[Dict[str, Any]]) -> Dict[str, Any]:
         "unit_position": np.zeros((len(chunks[0]["unit_position"]), len(found)), dtype=np.int64),
         "similar": None if similar is None else np.zeros((len(found), similar.shape[1]), dtype=similar.dtype),
     }
-
-
-def read_training_sentences(
-    data_bin: Path, split: str, pair: Tuple[str, str], dictionary: Dictionary, dataset_impl: Optional[str]
-) -> Lines:
-    """Loads the source side of a training set; raises :class:`InputError` if it is missing."""
-    lines = load_side(data_bin, split, pair, pair[0], dictionary, dataset_impl)
-    if lines is None:
-        files = f"{data_bin / split}.{'-'.join(pair)}.{pair[0]}.{{bin,idx}}"
-        raise InputError(f"--context-selection training-set: {files}: no such files; give the data-bin of the training")
-    return lines

@@ -4,6 +4,7 @@ Since rows can be any vectors, sentence encoders also merge the children of tree
 """
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,12 +20,12 @@ from docnmt_fairseq.options import option
 from docnmt_fairseq.registry import Registry
 
 
-class SentenceEncoder(nn.Module):
+class SentenceEncoder(nn.Module, ABC):
     """Contract: ``cls(embed_dim, heads)``; each sentence is encoded independently."""
 
+    @abstractmethod
     def forward(self, x: Tensor, sentences: Ragged) -> Tensor:
         """Sentence encodings S [R, d] from packed token states x [N, d] of ``sentences``."""
-        raise NotImplementedError
 
 
 SENTENCE_ENCODERS: Registry[SentenceEncoder] = Registry("sentence encoder")

@@ -2,6 +2,7 @@
 
 import logging
 import re
+from abc import ABC, abstractmethod
 from argparse import ArgumentParser, Namespace
 from dataclasses import fields
 from typing import Any, Callable, Dict, Iterable, Iterator, Optional, Sequence, Tuple, Type, cast
@@ -152,7 +153,7 @@ class DocumentModel:
         return sample["target"] if rows is None else rows.pack(sample["target"])
 
 
-class DocumentEncoder:
+class DocumentEncoder(ABC):
     """Mixin of document encoders, before fairseq's class in the bases.
 
     Attributes:
@@ -167,15 +168,15 @@ class DocumentEncoder:
     max_source_positions: int
     extra_sources: Any
 
+    @abstractmethod
     def plans(self) -> Iterable[PlanKey[Any]]:
         """Plans that :meth:`encode` uses."""
-        raise NotImplementedError
 
+    @abstractmethod
     def encode_tokens(
         self, tokens: Tensor, layout: DocumentLayout, embed_tokens: Optional[nn.Embedding] = None
     ) -> Tensor:
         """Packed states [N, d] of packed tokens [N], optionally with other embeddings."""
-        raise NotImplementedError
 
     def encode(
         self, src_tokens: Tensor, layout: DocumentLayout, extra_sources: Sequence[Optional[ExtraSourceBatch]] = ()

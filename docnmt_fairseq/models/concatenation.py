@@ -9,7 +9,6 @@ from fairseq.models.transformer import TransformerModel, base_architecture
 from fairseq.tasks import FairseqTask
 from torch import Tensor
 
-from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.layers.positions import PositionsWithSegments
 from docnmt_fairseq.models.transformer.presets import SIZES, set_size
 
@@ -31,15 +30,9 @@ class ConcatenationTransformer(TransformerModel):
 
     @classmethod
     def build_model(cls, args: Namespace, task: FairseqTask) -> "ConcatenationTransformer":
-        """Builds the model.
-
-        Raises:
-            InputError: segment embeddings with a task that does not concatenate sentences.
-        """
+        """Builds the model; segment embeddings need the task ``concatenated_translation``."""
         model = super().build_model(args, task)
         if getattr(args, "segment_embeddings", False):
-            if "concatenate_source" not in getattr(task, "view_defaults", {}):
-                raise InputError("--segment-embeddings needs --task concatenated_translation")
             trained = task.trained_view.get("concatenate_source") or task.view("concatenate_source")
             symbol = task.source_dictionary.index(str(task.view("break_symbol")))
             tokens, width = model.encoder.embed_positions, args.encoder_embed_dim

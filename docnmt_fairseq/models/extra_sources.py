@@ -1,5 +1,6 @@
 """Extra sources besides the sentence to translate: their options, and encoders of their sentences or features."""
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, Callable, Iterable, Iterator, List, Optional, Sequence, Tuple
 
@@ -55,8 +56,6 @@ def attended_names(cfg: ExtraSourceOptions, sentinel: bool = False) -> Tuple[str
 def extra_inputs(cfg: ExtraSourceOptions, task: FairseqTask) -> List[ExtraSourceInput]:
     """Dictionaries and widths of the extra sources, from the task's data."""
     specs, widths = parse_specs(cfg.extra_sources), cfg.extra_feature_dims
-    if widths and len(widths) != sum(spec.kind == "features" for spec in specs):
-        raise InputError(f"--extra-feature-dims {widths}: needs one width per feature source")
     return task.extra_inputs(specs, widths) if specs else []
 
 
@@ -81,13 +80,14 @@ def attention_combination(cfg: Any, name: str, evidence_dim: int, **sizes: Any) 
     return ATTENTION_COMBINATIONS[name](config)
 
 
-class SourceEncoder(nn.Module):
+class SourceEncoder(nn.Module, ABC):
     """Contract of encoders of one extra source."""
 
     def plans(self, main: Iterable[PlanKey[Any]]) -> Iterator[PlanKey[Any]]:
         """Plans that ``forward`` uses; ``main``: plans of the main encoder."""
         return iter(())
 
+    @abstractmethod
     def forward(self, values: Tensor, layout: Optional[DocumentLayout], main: DocumentEncoder) -> Tensor:
         """States [M, d_k], each sentence encoded independently.
 
@@ -96,7 +96,6 @@ class SourceEncoder(nn.Module):
             layout: layout of the sentences, each its own document; None for features.
             main: main encoder, which is not a submodule of this encoder.
         """
-        raise NotImplementedError
 
 
 class SharedEncoder(SourceEncoder):
@@ -218,9 +217,6 @@ class ExtraSources(nn.Module):
             states: [N, d] final states of the main encoder.
             extra_sources: data of every source in the batch, None for sentences of the document.
             main: the main encoder.
-
-        Raises:
-            InputError: the batch lacks the data of a source.
         """
         encoded = []
         for number, spec in enumerate(self.specs):
@@ -233,9 +229,8 @@ class ExtraSources(nn.Module):
                 apart = layout.plan(SeparateContext(self.context_keys[number]))
                 given = None if apart is None else (tokens.index_select(0, apart.tokens), apart.layout)
             else:
-                source = extra_sources[number] if extra_sources else None
-                if source is None:
-                    raise InputError(f"the model needs the extra source {spec}, which this batch lacks")
+                source = extra_sources[number]
+                assert source is not None
                 of_text = layout.plan(SeparateExtraSource(number)) if spec.kind == "text" else None
                 given = (source.to(states.device).values, of_text) if len(source.values) else None
             if given is None:  # no sentence of the batch has this source

@@ -79,17 +79,9 @@ class AlternatingOptions:
 
 
 def alternate_updates(model: nn.Module, cfg: AlternatingOptions) -> None:
-    """Adds alternating updates to a model if ``--em-steps`` is set.
-
-    Raises:
-        InputError: the model has no χ-gated layer.
-    """
-    if cfg.em_steps == 0:
-        return
-    try:
+    """Adds alternating updates to a model if ``--em-steps`` is set."""
+    if cfg.em_steps:
         model.alternating_updates = AlternatingUpdates(model, cfg.em_steps)
-    except ValueError as error:
-        raise InputError(f"--em-steps {cfg.em_steps}: {error}; e.g. --feed-forward ca-nn has one") from error
 
 
 def flat_options(name: str, module: str, parts: Iterable[type]) -> Type[FairseqDataclass]:
@@ -100,18 +92,15 @@ def flat_options(name: str, module: str, parts: Iterable[type]) -> Type[FairseqD
     Args:
         name: name of the dataclass.
         module: module that defines it under this name.
-        parts: dataclasses of options; several may inherit the same option.
-
-    Raises:
-        ValueError: two parts declare different options of one name.
+        parts: dataclasses of options; several may inherit the same option, but not declare it differently.
     """
-    known: Dict[str, Tuple[type, Field[Any]]] = {}
+    known: Dict[str, Field[Any]] = {}
     for part in parts:
         for own in fields(part):
-            first = known.setdefault(own.name, (part, own))[1]
-            if (first.type, first.default, first.metadata) != (own.type, own.default, own.metadata):
-                raise ValueError(f"{known[own.name][0].__qualname__} and {part.__qualname__} both declare {own.name}")
-    made = make_dataclass(name, [_flat(own) for _, own in known.values()], bases=(FairseqDataclass,))
+            first = known.setdefault(own.name, own)
+            same = (first.type, first.default, first.metadata) == (own.type, own.default, own.metadata)
+            assert same, f"{part.__qualname__} declares {own.name}, another option of this name exists"
+    made = make_dataclass(name, list(map(_flat, known.values())), bases=(FairseqDataclass,))
     made.__module__ = module
     return made
 

@@ -1,5 +1,6 @@
 """Contract and registry of attention combinations, which serve recurrent and Transformer decoders alike."""
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Dict, List, Optional, Tuple
 
@@ -56,21 +57,21 @@ class CombinationConfig:
         return states[..., -self.chi_dim :], states[..., : -self.chi_dim]
 
 
-class AttentionCombination(nn.Module):
+class AttentionCombination(nn.Module, ABC):
     """Contract: ``cls(config)``. A batch row is a sentence, with its states of every source and some queries.
 
     Computations that depend on the sources alone run once (:meth:`project_sources`) and serve every decoding step and
     hypothesis.
 
     Class attributes:
-        divides: the combination has a distribution over sources. A sentinel can be part of it, and context vectors can
-            share its projections.
+        divides: the combination has a distribution over sources. A sentinel can be part of it, unless it is flat with
+            scores of CA-ATT, and context vectors can share its projections.
 
     Attributes:
         output_dim: width of context vectors, d_c unless the combination says otherwise.
 
     Raises:
-        InputError: a sentinel or shared projections in a combination without a distribution over sources.
+        InputError: options that the combination or the scores do not support.
     """
 
     divides = False
@@ -82,16 +83,16 @@ class AttentionCombination(nn.Module):
                 "--attention-sentinel, --share-combination-projections: need --attention-combination flat or "
                 "hierarchical, which have a distribution over sources"
             )
-        if config.chi_dim and not ATTENTION_SCORES[config.combination_attention].context_free:
-            raise InputError(f"--chi-embed-dim: {config.combination_attention} has no indicator; use ca-att scores")
-        if config.chi_dim and config.share_combination_projections:
-            raise InputError("--chi-embed-dim: energies and values have different inputs, and cannot share projections")
+        has_chi = ATTENTION_SCORES[config.combination_attention].context_free
+        if config.chi_dim and (config.share_combination_projections or not has_chi):
+            raise InputError("--chi-embed-dim: needs ca-att scores and no --share-combination-projections")
         self.output_dim = config.output_dim
 
+    @abstractmethod
     def project_sources(self, states: List[Tensor]) -> List[Tensor]:
         """Keys and values [..., w_k] of every source, from its states [..., d_k], position by position."""
-        raise NotImplementedError
 
+    @abstractmethod
     def forward(
         self, x: Tensor, projected: List[Tensor], paddings: List[Tensor], evidence: Optional[Tensor] = None
     ) -> Tuple[Tensor, Tensor]:
@@ -107,7 +108,6 @@ class AttentionCombination(nn.Module):
                 of one row see different states.
             evidence: [S, b, d_e] input of the sentinel's gate, [y_i; s_{i−1}]; only with a sentinel.
         """
-        raise NotImplementedError
 
     def main_source(self) -> Dict[str, str]:
         """Names of the parameters that an ordinary attention to the first source has, by fairseq's names.

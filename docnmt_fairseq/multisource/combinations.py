@@ -203,8 +203,6 @@ class FlatCombination(DividedCombination):
     def __init__(self, config: CombinationConfig):
         super().__init__(config)
         score, self.config = ATTENTION_SCORES[config.combination_attention], config
-        if config.attention_sentinel and score.context_free:
-            raise InputError("--attention-sentinel: flat ca-att has no softmax; its v(c) takes the role of a sentinel")
         self.add_attention(config, score, config.key_dims(), config.source_dims)
 
     def project_sources(self, states: List[Tensor]) -> List[Tensor]:

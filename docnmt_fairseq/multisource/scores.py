@@ -6,6 +6,7 @@ the state does not depend on the query ([Z] eq. 26, or one of the forms of eq. 4
 """
 
 import math
+from abc import ABC, abstractmethod
 from typing import Iterator, Optional, Tuple
 
 import torch
@@ -17,7 +18,7 @@ from docnmt_fairseq.layers.precision import computing_type, without_autocast
 from docnmt_fairseq.registry import Registry
 
 
-class AttentionScore(nn.Module):
+class AttentionScore(nn.Module, ABC):
     """Contract: ``cls(query_dim, source_dims, score_dim, heads)``; the query side is shared by all sources.
 
     Class attributes:
@@ -40,9 +41,9 @@ class AttentionScore(nn.Module):
         """Keys [..., key_dim] of states [..., d_k] of source number ``source``."""
         return self.keys[source](states)
 
+    @abstractmethod
     def forward(self, x: Tensor, keys: Tensor) -> Tensor:
         """Energies e [S, H, b, n] of queries x [S, b, d_q] and keys [S, n, key_dim] of any source."""
-        raise NotImplementedError
 
 
 ATTENTION_SCORES: Registry[AttentionScore] = Registry("attention score")

@@ -10,7 +10,6 @@ from omegaconf import II
 from torch import Tensor
 from torch.optim.adamw import adamw
 
-from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.options import option
 
 CHUNK = 2**24  # half-precision elements that are converted to float32 at a time
@@ -35,9 +34,6 @@ class FusedAdamW(FairseqOptimizer):
 
     m ← β1 m + (1 − β1) g, v ← β2 v + (1 − β2) g², w ← (1 − λ η) w − η m̂/(√v̂ + ε). The only difference to fairseq: there
     ε is multiplied by 1/√(1 − β2^i) at step i, as v̂ is.
-
-    Raises:
-        InputError: ``--adam-betas`` out of range.
     """
 
     def __init__(self, cfg: FusedAdamWConfig, params: Iterable[Tensor]):
@@ -137,6 +133,4 @@ def _chunks(parameters: Iterable[Tensor]) -> Iterator[List[Tensor]]:
 def _betas(given: Any) -> Tuple[float, float]:
     """Parses β1 and β2 from a sequence or a string such as ``(0.9, 0.98)``."""
     beta1, beta2 = map(float, given.strip("()[] ").split(",") if isinstance(given, str) else given)
-    if not (0 <= beta1 < 1 and 0 <= beta2 < 1):
-        raise InputError(f"--adam-betas {given}: both must be at least 0 and below 1")
     return beta1, beta2

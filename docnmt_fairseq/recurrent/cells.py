@@ -1,5 +1,6 @@
 """Recurrent cells over packed rows: step order, contract and registry; GRU and LSTM."""
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import List, Optional, Tuple, Type, Union
 
@@ -84,7 +85,7 @@ class StepsOfTargets(PlanKey[StepOrder]):
 State = Tuple[Tensor, ...]  # parts [B, d] of B rows; the first is the cell's output
 
 
-class RecurrentCell(nn.Module):
+class RecurrentCell(nn.Module, ABC):
     """Contract: ``cls(input_dim, state_dim)``; the same parameters serve whole rows and single steps.
 
     Class attributes:
@@ -104,9 +105,9 @@ class RecurrentCell(nn.Module):
         """Zero state, parts [rows, d] of the type and device of ``like``."""
         return tuple(like.new_zeros(rows, self.state_dim) for _ in range(self.parts))
 
+    @abstractmethod
     def step(self, x: Tensor, state: State) -> State:
         """Next state of rows with inputs x [B, input_dim]."""
-        raise NotImplementedError
 
     def sequence(self, x: Tensor, order: StepOrder, initial: Optional[State] = None) -> Tensor:
         """Outputs [N, d] of all steps of the rows, in the order of x.
@@ -121,9 +122,9 @@ class RecurrentCell(nn.Module):
         first = tuple(part.index_select(0, order.row_index) for part in initial)
         return self.run(x.index_select(0, order.items), first, order).index_select(0, order.places)
 
+    @abstractmethod
     def run(self, x: Tensor, initial: State, order: StepOrder) -> Tensor:
         """:meth:`sequence` with inputs, states and outputs in step order."""
-        raise NotImplementedError
 
 
 RECURRENT_CELLS: Registry[RecurrentCell] = Registry("recurrent cell")

@@ -1,5 +1,6 @@
 """Layers of recurrent cells: bidirectional layers of an encoder; a cell with attention and deep output of a decoder."""
 
+from abc import ABC, abstractmethod
 from typing import Callable, List, Optional, Tuple
 
 import torch
@@ -61,7 +62,7 @@ def summary(states: Tensor, rows: Ragged, kind: str) -> Tensor:
     return states.index_select(0, first)[:, states.size(1) // 2 :]
 
 
-class AttentiveCell(nn.Module):
+class AttentiveCell(nn.Module, ABC):
     """Contract: a recurrent step with one attention.
 
     Attributes:
@@ -79,6 +80,7 @@ class AttentiveCell(nn.Module):
         """Widths of the parts of a state, the carried one last."""
         return [self.cell.state_dim] * self.cell.parts + [self.carried] * bool(self.carried)
 
+    @abstractmethod
     def forward(self, y: Tensor, state: State, attend: Attend) -> Tuple[State, Tensor, Tensor]:
         """Next state s_i, context vector c_i [B, d_c] and its shares.
 
@@ -87,7 +89,6 @@ class AttentiveCell(nn.Module):
             state: s_{i−1}.
             attend: the attention, called once.
         """
-        raise NotImplementedError
 
 
 class AttendFirst(AttentiveCell):

@@ -21,8 +21,8 @@ from fairseq.tasks import register_task
 
 from docnmt_fairseq.data.concatenation import ConcatenationDataset, Hypothesis, keep_last_sentence, last_sentence_start
 from docnmt_fairseq.data.index import LinesInMemory, Split, index_of
-from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.options import option
+from docnmt_fairseq.errors import InputError, refuse
+from docnmt_fairseq.options import flag_of, option, problems_of
 from docnmt_fairseq.tasks.documents import DocumentsConfig, DocumentsTask
 
 logger = logging.getLogger(__name__)
@@ -33,11 +33,11 @@ class ConcatenatedTranslationConfig(DocumentsConfig):
     """Options of the task; they default to the values that the model was trained with."""
 
     concatenate_source: Optional[int] = option(
-        None, "source sentences of a sample, including the sentence itself (default: as trained, else 2)"
+        None, "source sentences of a sample, including the sentence itself (default: as trained, else 2)", minimum=1
     )
     concatenate_target: Optional[int] = option(
-        None, "target sentences of a sample; of a translation, the text after the last break is kept (default: as "
-        "trained, else 1)"
+        None, "target sentences of a sample, at most as many as source sentences; of a translation, the text after the "
+        "last break is kept (default: as trained, else 1)", minimum=1,
     )  # fmt: skip
     break_symbol: Optional[str] = option(
         None, "symbol between sentences, added to dictionaries that lack it; dictionaries of docnmt prepare contain "
@@ -55,6 +55,7 @@ class ConcatenatedTranslationTask(DocumentsTask):
 
     def __init__(self, cfg: ConcatenatedTranslationConfig, src_dict: Dictionary, tgt_dict: Dictionary):
         super().__init__(cfg, src_dict, tgt_dict)
+        refuse(problems_of(cfg, ConcatenatedTranslationConfig))
         self.open_lines: List[torch.Tensor] = []  # context of the next line in fairseq-interactive
         self.translated = self.wrong_breaks = 0
 
@@ -68,7 +69,8 @@ class ConcatenatedTranslationTask(DocumentsTask):
     @property
     def window(self) -> Tuple[int, int]:
         """Maximum numbers of source and target sentences in a window."""
-        return self.view("concatenate_source"), self.view("concatenate_target")
+        source = self.view("concatenate_source")
+        return source, min(source, self.view("concatenate_target"))
 
     @property
     def break_symbol(self) -> str:
@@ -76,13 +78,7 @@ class ConcatenatedTranslationTask(DocumentsTask):
         return str(self.view("break_symbol"))
 
     def build_model(self, cfg: FairseqDataclass, from_checkpoint: bool = False) -> BaseFairseqModel:
-        """Builds the model for dictionaries with the break symbol; checks the view, which is known now."""
-        source, target = self.window
-        if source < 1 or not 1 <= target <= source:
-            raise InputError(
-                f"--concatenate-source {source} --concatenate-target {target}: must be at least 1, and no more target "
-                "than source sentences"
-            )
+        """Builds the model for dictionaries with the break symbol, which is known now."""
         for dictionary in (self.src_dict, self.tgt_dict):
             dictionary.add_symbol(self.break_symbol)
         return super().build_model(cfg, from_checkpoint)
@@ -137,8 +133,9 @@ class ConcatenatedTranslationTask(DocumentsTask):
     def build_generator(
         self, models: List[BaseFairseqModel], args: GenerationConfig, *more: Any, **kwargs: Any
     ) -> Union[SequenceGenerator, SequenceScorer]:
-        if self.window[1] > 1 and getattr(args, "print_alignment", None):
-            raise InputError("--print-alignment: not supported with --concatenate-target > 1")
+        for name in ("print_alignment", "prefix_size"):  # they would apply to the whole window
+            if self.window[1] > 1 and getattr(args, name, None):
+                raise InputError(f"{flag_of(name)}: not supported with --concatenate-target > 1")
         return super().build_generator(models, args, *more, **kwargs)
 
     def inference_step(
@@ -155,8 +152,6 @@ class ConcatenatedTranslationTask(DocumentsTask):
         """
         if self.window[1] == 1:
             return super().inference_step(generator, models, sample, prefix_tokens, constraints)
-        if prefix_tokens is not None:
-            raise InputError("--prefix-size: not supported with --concatenate-target > 1")
         hypotheses = super().inference_step(generator, models, sample, constraints=constraints)
         number, padding = self.tgt_dict.index(self.break_symbol), self.tgt_dict.pad()
         if sample.get("target") is not None:

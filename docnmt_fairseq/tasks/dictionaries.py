@@ -24,11 +24,7 @@ class LanguageDictionary(Dictionary):
 
     @classmethod
     def of_file(cls, path: Union[str, Path]) -> "LanguageDictionary":
-        """Loads ``dict.SIDE.txt`` of a data-bin.
-
-        Raises:
-            InputError: the file is damaged or lacks the language token of the data-bin.
-        """
+        """Loads ``dict.SIDE.txt`` of a data-bin; :class:`InputError` if it is missing or damaged."""
         from docnmt_fairseq.corpus.data_bin import dictionary_errors, read_language_tokens
 
         with dictionary_errors(path):
@@ -36,8 +32,6 @@ class LanguageDictionary(Dictionary):
         side = Path(path).name.removeprefix("dict.").removesuffix(".txt")
         token = read_language_tokens(Path(path).parent).get(side)
         if token is not None:
-            if token not in dictionary:
-                raise InputError(f"{path}: lacks the language token {token}; use the dictionary of the model")
             dictionary.language_token = dictionary.index(token)
         return dictionary
 

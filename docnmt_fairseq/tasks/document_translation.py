@@ -34,7 +34,8 @@ from docnmt_fairseq.data.extra_sources import (
     parse_specs,
 )
 from docnmt_fairseq.data.index import DocumentIndex, Lines, Split
-from docnmt_fairseq.data.selected_context import TrainingSentences, read_training_sentences
+from docnmt_fairseq.data.loading import load_required_side
+from docnmt_fairseq.data.selected_context import TrainingSentences
 from docnmt_fairseq.errors import InputError, refuse
 from docnmt_fairseq.models.base import all_take_layouts, batch_for_model, takes_layout
 from docnmt_fairseq.options import option, problems_of
@@ -57,10 +58,13 @@ class DocumentTranslationConfig(DocumentsConfig):
     context: Optional[ChoiceEnum(["document", "none"])] = option(  # type: ignore[valid-type]
         None, "none hides all other sentences (default: as trained, else document)"
     )
-    context_dropout: float = option(0.0, "probability of hiding the context of a whole document in training")
-    source_context_dropout: float = option(
-        0.0, "probability of hiding the source context only, so that the model learns to use previous translations"
+    context_dropout: float = option(
+        0.0, "probability of hiding the context of a whole document in training", minimum=0, maximum=1
     )
+    source_context_dropout: float = option(
+        0.0, "probability of hiding the source context only, so that the model learns to use previous translations",
+        minimum=0, maximum=1,
+    )  # fmt: skip
     max_document_sentences: Optional[int] = option(
         None,
         "maximum number of sentences; longer documents are split into consecutive chunks; 0: no limit (default: as "
@@ -108,6 +112,7 @@ class DocumentTranslationTask(DocumentsTask):
 
     def __init__(self, cfg: DocumentTranslationConfig, src_dict: Dictionary, tgt_dict: Dictionary):
         super().__init__(cfg, src_dict, tgt_dict)
+        refuse(problems_of(cfg, DocumentTranslationConfig))
         self.similar: Optional[SimilarContext] = None
         self.training_sentences: Optional[TrainingSentences] = None
         self.model: Optional[BaseFairseqModel] = None  # the model that batches are made for
@@ -116,7 +121,6 @@ class DocumentTranslationTask(DocumentsTask):
         self.schedules = SelectionSchedules(nn.Module())
         self.in_train_step = True  # logging outputs are of training, not validation
         self.context_dropout = ContextDropout(cfg.context_dropout, cfg.source_context_dropout, cfg.seed)
-        refuse(problems_of(cfg, DocumentTranslationConfig, self.view_defaults))
         parse_specs(cfg.extra_sources)
 
     # --- Models ---
@@ -170,9 +174,9 @@ class DocumentTranslationTask(DocumentsTask):
         needed = needed_contexts(model, "training-set")
         if needed <= (0 if self.training_sentences is None else self.training_sentences.contexts):
             return
-        cfg = self.cfg
-        lines = read_training_sentences(
-            Path(self.data_bin()), cfg.train_subset, self.languages, self.src_dict, cfg.dataset_impl
+        cfg, data_bin = self.cfg, Path(self.data_bin())
+        lines = load_required_side(
+            data_bin, cfg.train_subset, self.languages, self.languages[0], self.src_dict, cfg.dataset_impl
         )
         longest = model.max_positions()[0]  # not an option, which may differ from that of the training
         self.training_sentences = TrainingSentences(lines, self.paragraph_symbols()[0], needed, seed, longest)

@@ -1,6 +1,7 @@
 """Base class of the tasks: data-bins with document boundaries, and the view of documents that models have."""
 
 import logging
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Union
@@ -26,7 +27,7 @@ from docnmt_fairseq.boundaries import PARAGRAPH, is_boundary
 from docnmt_fairseq.ca_layers.decomposition import AlternatingUpdates
 from docnmt_fairseq.data.concatenation import Hypothesis
 from docnmt_fairseq.data.index import LinesInMemory, Marks, Split, index_of
-from docnmt_fairseq.data.loading import load_side, read_index
+from docnmt_fairseq.data.loading import load_required_side, load_side, read_index
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.fairseq_patches.training import PREEMPTION
 from docnmt_fairseq.models.base import DocumentModel, accumulate_in_fp32
@@ -84,7 +85,7 @@ class DocumentsConfig(FairseqDataclass):
     eval_bleu_print_samples: bool = option(False, "print a translation of every validation batch")
 
 
-class DocumentsTask(TranslationTask):
+class DocumentsTask(TranslationTask, ABC):
     """fairseq's translation task for data-bins with document boundaries.
 
     Attributes:
@@ -104,10 +105,6 @@ class DocumentsTask(TranslationTask):
         self.trained_view: Dict[str, Any] = {}
         self.trains = False
         self.digests = [digest_of(src_dict), digest_of(tgt_dict)]  # before a subclass adds symbols
-        symbols = self.paragraph_symbols()
-        if (symbols[0] is None) != (symbols[1] is None):
-            lacking = cfg.source_lang if symbols[0] is None else cfg.target_lang
-            raise InputError(f"dict.{lacking}.txt: lacks {PARAGRAPH}, which the other dictionary has; both need it")
 
     @classmethod
     def setup_task(cls, cfg: DocumentsConfig, **kwargs: Any) -> "DocumentsTask":
@@ -190,13 +187,9 @@ class DocumentsTask(TranslationTask):
             InputError: the split is missing, damaged or empty, or its boundaries are misplaced or differ between sides.
         """
         cfg, path, languages = self.cfg, self.data_bin(split, epoch), self.languages
-        source, target = (
-            load_side(Path(path), split, languages, side, dictionary, cfg.dataset_impl, combine, cfg.upsample_primary)
-            for side, dictionary in zip(languages, (self.src_dict, self.tgt_dict))
-        )
-        if source is None:
-            splits = {file.name.split(".")[0] for file in Path(path).glob("*.*-*.*.idx")}
-            raise InputError(f"{path}: has no split {split!r}; its splits: {', '.join(sorted(splits)) or 'none'}")
+        parts = (cfg.dataset_impl, combine, cfg.upsample_primary)
+        source = load_required_side(Path(path), split, languages, languages[0], self.src_dict, *parts)
+        target = load_side(Path(path), split, languages, languages[1], self.tgt_dict, *parts)
         name = f"{path} {split}"
         index = read_index(source, target, self.paragraph_symbols(), name, str(cfg.unmarked_corpus))
         return Split(source, target, index, name)
@@ -238,9 +231,9 @@ class DocumentsTask(TranslationTask):
         """Files in addition to text and models that determine the context of sentences in memory."""
         return []
 
+    @abstractmethod
     def _dataset(self, split: Split, *, alone: bool = False) -> FairseqDataset:
         """Samples of a corpus as the models see them, or of isolated sentences."""
-        raise NotImplementedError
 
     def get_interactive_tokens_and_lengths(
         self, lines: List[str], encode_fn: Callable[[str], str]
@@ -312,15 +305,10 @@ class DocumentsTask(TranslationTask):
         """Search with the engine, or fairseq's if the engine does not support an option.
 
         Raises:
-            InputError: constraints, alignments of models without, steps of iterative refinement, or a language model
-                with another dictionary.
+            InputError: constraints, or a language model with another dictionary.
         """
         if getattr(args, "constraints", None):
             raise InputError("--constraints: not supported for documents; use fairseq's translation task")
-        if getattr(args, "print_alignment", None) and not all(getattr(one, "gives_alignment", True) for one in models):
-            raise InputError("--print-alignment: not supported by document_rnn and --attention-combination")
-        if getattr(args, "print_step", False):
-            raise InputError("--print-step: only for models with iterative refinement; omit it")
         language_model = (kwargs.get("extra_gen_cls_kwargs") or {}).get("lm_model")
         known = language_model.decoder.dictionary if isinstance(language_model, FairseqLanguageModel) else self.tgt_dict
         if digest_of(known) != digest_of(self.tgt_dict):

@@ -9,7 +9,6 @@ from docnmt_fairseq.batch.ragged import Ragged
 from docnmt_fairseq.ca_layers.convolution import ContextAwareConvolution, ConvolutionalResidual
 from docnmt_fairseq.ca_layers.embeddings import ContextAwareEmbedding, SparseFeatures
 from docnmt_fairseq.ca_layers.feed_forward import ContextAwareLayer, ContextAwareResidual, ResidualBlock
-from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.layers.capture import ContextFreeIndicator, ContextShare, capture
 from tests.reference import context_aware_layers as reference
 from tests.support.comparison import PRECISIONS, assert_same, stirred
@@ -53,12 +52,6 @@ def test_residual_network_is_a_special_case():
     assert block(c).equal(c + function(c))
     assert sum(p.numel() for p in block.parameters()) == sum(p.numel() for p in function.parameters())
     assert_same(block(c), c + function(c), [c, *function.parameters()], 0)
-
-
-@pytest.mark.parametrize("text", ["2,1,1", "0,1,1,0", "2,1,1,2", "2,1,-,0", "two,1,1,0"])
-def test_bad_block(text):
-    with pytest.raises(InputError):
-        ResidualBlock.parse(text)
 
 
 @PRECISIONS

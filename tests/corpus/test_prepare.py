@@ -248,8 +248,6 @@ def test_options_by_name():
     names = {"source_lang": "en", "target_lang": "de", "output": "out", "columns": ["a", "b"]}
     found = config_of(names)
     assert found.reader_options == {"columns": ["a", "b"]} and found.output == "out"
-    with pytest.raises(InputError):
-        config_of({**names, "colums": 1, "reader_options": {}})
 
 
 @pytest.mark.parametrize(

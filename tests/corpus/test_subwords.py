@@ -15,7 +15,6 @@ from docnmt_fairseq.corpus.subwords import (
     subword_encoder,
     train_subword_model,
 )
-from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.tasks.dictionaries import LanguageDictionary
 from tests.support.documents import write_lines
 
@@ -40,13 +39,6 @@ def test_training_is_deterministic_and_ignores_boundaries(tmp_path, text, option
     assert len({(tmp_path / name).read_bytes() for name in ("one", "two", "three")}) == 1
     encoded = subword_encoder(tmp_path / "one", workers=2)(TEXT)
     assert [line.replace(" ", "").replace("▁", " ").strip() for line in encoded] == TEXT
-
-
-@pytest.mark.parametrize("size", [10**5, 5])
-def test_bad_vocabulary_size(tmp_path, text, options, size):
-    with pytest.raises(InputError, match=f"--vocab-size {size} .*at (most|least) \\d+"):
-        train_subword_model([text], tmp_path / "model", SubwordOptions(options.kind, vocab_size=size))
-    assert not (tmp_path / "model").exists()
 
 
 def test_dictionary_from_model(tmp_path, text, options):

@@ -41,7 +41,12 @@ def test_empty_rows_end_documents(tmp_path):
 def test_rows_with_another_number_of_columns(tmp_path, caplog, content, header, line):
     path, options = write(tmp_path, "t.tsv", content), {"header": header}
     refused(
-        "tsv", [path], f"t.tsv:{line}", "columns, but", "--on-empty drop", options=Reading("en", "de", False, options)
+        "tsv",
+        [path],
+        f"t.tsv:{line}",
+        "columns, expected",
+        "--on-empty drop",
+        options=Reading("en", "de", False, options),
     )
     documents = read("tsv", [path], Reading("en", "de", True, options))
     assert sum(map(len, documents)) == content.count("\n") - 1 - header - content.count("\n\n")
@@ -53,7 +58,7 @@ def test_rows_with_another_number_of_columns(tmp_path, caplog, content, header, 
     [
         ("a\tA\tx\nb\tB\ty\nc\tC\tx\n", ("1", "2", "3"), False, ["t.tsv:3", "document x continues"]),
         ("en\tde\na\tA\n", ("en", "fr"), True, ["t.tsv:1", "no column fr", "en, de"]),
-        ("a\tA\n", ("en", "de"), False, ["--columns en", "--header"]),
+        ("a\tA\n", ("en", "de"), False, ["t.tsv:1", "no column en", "--header"]),
     ],
 )
 def test_bad_tables(tmp_path, content, columns, header, parts):

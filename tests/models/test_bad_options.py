@@ -9,7 +9,6 @@ from tests.support import toy
 
 SENTENCES = ["--context-attention", "sentence-encodings"]
 MEMORY = ["--context-attention", "memory"]
-LORA = ["--lora-rank", "2"]
 TRANSFORMER = [
     (["--context-attention", "condtional"], "--context-attention condtional: must be one of none, ca-att"),
     ([*SENTENCES, "--context-placement", "replace"], "--context-placement replace"),
@@ -19,13 +18,8 @@ TRANSFORMER = [
     (["--decoder-context-attention", "ca-att", "--decoder-context-layers", "1,2"], "--decoder-context-layers [1, 2]"),
     (["--target-context-attention", "memory"], "--target-context-attention memory: must be one of none, han"),
     (["--attention-combination", "serial", "--attention-sentinel"], "--attention-sentinel"),
-    (["--feed-forward", "ca-res", "--ca-res-block", "0,1,1,0"], "--ca-res-block 0,1,1,0"),
-    (["--em-steps", "3"], "--em-steps 3"),
-    ([*LORA, "--lora-on", "q,query"], "--lora-on q,query"),
-    ([*LORA, "--lora-on", "fc1", "--lora-side", "encoder", "--encoder-feed-forward", "ca-res"], "--lora-side encoder"),
 ]
 RNN = [
-    (["--attention-query", "cell"], "--attention-query cell"),
     (["--share-decoder-input-output-embed", "--decoder-out-embed-dim", "4"], "--decoder-out-embed-dim 4"),
     (["--deep-output", "state"], "--decoder-out-embed-dim 7"),
     (["--chi-embed-dim", "3"], "--chi-embed-dim"),

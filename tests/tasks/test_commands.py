@@ -83,7 +83,7 @@ def test_interactive_accepts_any_lines(data_bin, checkpoint, tmp_path, lines, id
     ("options", "message"),
     [
         ("--constraints", "--constraints"),
-        ("--gen-subset tset", "has no split 'tset'; its splits: test, train, valid"),
+        ("--gen-subset tset", "no tset.src-tgt.src.idx; splits with src: test, train, valid"),
         ("--max-source-positions 1 --skip-invalid-size-inputs-valid-test", "every sentence is too long"),
     ],
 )

@@ -1,6 +1,7 @@
 """Context mechanism ``conditional``: attention over the tokens of the t most relevant sentences ([T] eq. 3-7)."""
 
 import math
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Any, Callable, Dict, Iterator, Mapping, Optional, Tuple
 
@@ -208,6 +209,7 @@ class SelectingAttention(ContextMechanism):
     def preset(cls, given: Mapping[str, Any]) -> Dict[str, Any]:
         return {"selection_loss": 1.0, "context_tie_qk_init": True}
 
+    @abstractmethod
     def sentence_keys(
         self, encodings: Tensor, q_s: Tensor, key: SelectionKey, layout: DocumentLayout
     ) -> Tuple[Tensor, Optional[Choose]]:
@@ -217,7 +219,6 @@ class SelectingAttention(ContextMechanism):
             encodings: S, [R, d].
             q_s: [N, H, d_k] queries of relevance.
         """
-        raise NotImplementedError
 
     def forward(self, x: Tensor, layout: DocumentLayout, *embeddings: Tensor) -> Tensor:
         token_projections = (self.q_proj, self.k_proj, self.v_proj, self.sentence_q_proj)

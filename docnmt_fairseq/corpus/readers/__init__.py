@@ -15,8 +15,6 @@ import_folder(__name__, __path__)
 
 def make_reader(name: str, reading: Reading) -> Reader:
     """Returns the reader of a format; raises :class:`InputError` for unknown formats and bad option values."""
-    if name not in READERS:
-        raise InputError(f"--format {name}: unknown format; choose from {', '.join(READERS.names())}")
     return READERS[name](reading)
 
 

@@ -11,7 +11,7 @@ from contextlib import ExitStack, closing
 from io import BufferedReader, RawIOBase
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple, cast
-from zipfile import BadZipFile, ZipFile
+from zipfile import ZipFile
 
 from lxml import etree
 
@@ -84,13 +84,8 @@ class Archive:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._zip: Optional[ZipFile] = None
+        self._zip = None if path.is_dir() else ZipFile(path)
         self._prefix: Optional[str] = None  # of the members, such as "OpenSubtitles/xml/"; known after the first film
-        if not path.is_dir():
-            try:
-                self._zip = ZipFile(path)
-            except (BadZipFile, OSError, ValueError, NotImplementedError) as error:
-                raise InputError(f"{path}: neither a folder nor a zip file of XML documents") from error
 
     def close(self) -> None:
         """Closes the zip file."""
@@ -119,10 +114,7 @@ class Archive:
         member = f"{self._prefix or ''}{name}"
         if member not in self._zip.NameToInfo:
             return None
-        try:
-            stream = self._zip.open(member)
-        except (BadZipFile, OSError, ValueError, NotImplementedError, RuntimeError) as error:
-            raise InputError(f"{self.path}/{member}: cannot be unpacked: {error}") from error
+        stream = self._zip.open(member)
         unpacked = gzip.GzipFile(fileobj=stream) if member.endswith(".gz") else BufferedReader(cast(RawIOBase, stream))
         return f"{self.path}/{member}", cast(BinaryIO, unpacked)
 
@@ -133,14 +125,13 @@ def _sentences(name: str, stream: BinaryIO) -> Dict[str, FilmSentence]:
     paragraph, number = None, 0
     for element in xml.iterate_elements(name, "s", stream):
         identifier = xml.required(name, element, "id")
-        if identifier in found:
-            raise InputError.at(name, xml.line_of(element), f"<s id={identifier!r}> occurs twice")
         parent = element.getparent()
         if parent is not None and parent.tag == "p" and parent is not paragraph:
             paragraph, number = parent, number + 1
         words = [word.text.strip() for word in element.iter("w") if word.text]
         text = " ".join(words) if words else xml.text_of(name, element)
-        found[identifier] = FilmSentence(text, xml.line_of(element), number)
+        sentence = FilmSentence(text, xml.line_of(element), number)
+        xml.add_once(found, identifier, sentence, name, sentence.line, "<s")
     return found
 
 
@@ -189,8 +180,6 @@ def _links(alignment: Path, group: etree._Element, order: Tuple[int, int]) -> It
     """Yields line and sentence ids of each side of every ``<link xtargets="1 2;1">``."""
     for link in group.iter("link"):
         sides = xml.required(alignment, link, "xtargets").split(";")
-        if len(sides) != 2:
-            raise InputError.at(alignment, xml.line_of(link), f"xtargets={link.get('xtargets')!r}: expected ids;ids")
         yield xml.line_of(link), [sides[side].split() for side in order]
 
 

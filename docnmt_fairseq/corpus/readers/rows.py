@@ -24,14 +24,9 @@ class RowOptions(ReaderOptions):
         (),
         "SOURCE TARGET, fields with the sides of a document: lists of sentences, of paragraphs, of sections, ..., or "
         "text with one sentence per line; a.b is b in a, of each entry if a is a list (default: the languages)",
+        nargs=2,
         metavar="FIELD",
     )
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if isinstance(self.fields, str) or len(self.fields) not in (0, 2):
-            raise InputError(f"--fields {self.fields}: expected SOURCE TARGET")
-        object.__setattr__(self, "fields", tuple(self.fields))
 
 
 class RowReader(Reader):
@@ -147,13 +142,11 @@ def _lines(path: Path, number: int, field: str, value: Any) -> List[str]:
         value = value.split("\n")
     if isinstance(value, list) and all(isinstance(entry, str) for entry in value):
         return ["" if is_blank(entry) else " ".join(entry.split()) for entry in value]
-    if isinstance(value, list) and all(isinstance(entry, list) for entry in value):
-        levels = _depth(value) - 1
-        if levels > MAX_LEVELS:
-            message = f"{field}: {levels} levels of nested lists; at most {MAX_LEVELS} are supported"
-            raise InputError.at(path, number, message)
+    levels = _depth(value) - 1
+    if isinstance(value, list) and all(isinstance(entry, list) for entry in value) and levels <= MAX_LEVELS:
         return [line for unit in value for line in (*_lines(path, number, field, unit), boundary(levels))]
-    raise InputError.at(path, number, f"{field}: neither text nor a list of sentences; see --fields")
+    message = f"{field}: neither text nor sentences in up to {MAX_LEVELS} levels of nested lists; see --fields"
+    raise InputError.at(path, number, message)
 
 
 def _depth(value: Any) -> int:

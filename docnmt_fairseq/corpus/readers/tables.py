@@ -38,9 +38,6 @@ class TsvOptions(ReaderOptions):
         if isinstance(self.columns, str) or len(self.columns) not in (2, 3):
             raise InputError(f"--columns {self.columns}: expected SOURCE TARGET, or SOURCE TARGET DOCUMENT")
         object.__setattr__(self, "columns", tuple(map(str, self.columns)))
-        for column in self.columns:
-            if not (int(column) > 0 if column.isdecimal() else self.header):
-                raise InputError(f"--columns {column}: give a number from 1, or a name and --header")
 
 
 @register("tsv")
@@ -69,9 +66,10 @@ class TsvReader(Reader):
 def _column(path: Path, column: str, names: List[str]) -> int:
     if column in names:
         return names.index(column)
-    if not column.isdecimal():
-        raise InputError.at(path, 1, f"no column {column} (--columns); the columns are {', '.join(names)}")
-    return int(column) - 1
+    if column.isdecimal() and int(column) > 0:
+        return int(column) - 1
+    known = f"the columns are {', '.join(names)}" if names else "give a number from 1, or --header"
+    raise InputError.at(path, 1, f"no column {column} (--columns); {known}")
 
 
 def _read_table(
@@ -97,18 +95,13 @@ def _cells(
             yield number, "", None
             continue
         cells = [cell.strip() for cell in line.split("\t")]
-        width = width or len(cells)
-        if width < needed:
-            raise InputError.at(path, number, f"{len(cells)} columns, expected at least {needed}; see --columns")
+        width = max(width or len(cells), needed)
         if len(cells) != width:
             with omitted.catch():
-                raise InputError.at(
-                    path, number, f"{len(cells)} columns, but {width} before, perhaps a tab in the text"
-                )
+                message = f"{len(cells)} columns, expected {width}; perhaps a tab in the text, see --columns"
+                raise InputError.at(path, number, message)
             continue
         name = "" if columns.document is None else cells[columns.document]
-        if columns.document is not None and not name:
-            raise InputError.at(path, number, "the document name is empty; see --columns")
         yield number, name, tuple(cells[column] for column in columns.texts)
     omitted.report()
 

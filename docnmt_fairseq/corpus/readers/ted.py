@@ -47,13 +47,11 @@ def _documents(paths: Sequence[Path], talks_of: Callable[[Path], Iterator[Talk]]
     """Yields one document per talk; talks with different sentences on the sides are an error, or left out."""
     omitted = Omitted(paths[-1], "talks", drop)
     for talks in zip_longest(*map(talks_of, paths)):
-        first = next(talk for talk in talks if talk is not None)
+        place, first = next((path, talk) for path, talk in zip(paths, talks) if talk is not None)
         for path, talk in zip(paths, talks):
-            if talk is None:
-                raise InputError(f"{path}: talk {first.identifier} is missing; both sides must have the same talks")
-            if talk.identifier != first.identifier:
-                message = f"talk {talk.identifier} here, but talk {first.identifier} in {paths[0]}"
-                raise InputError.at(path, talk.line, f"{message}; both sides need the same talks in the same order")
+            if talk is None or talk.identifier != first.identifier:
+                message = f"talk {first.identifier} is not at this place of {path}"
+                raise InputError.at(place, first.line, f"{message}; both sides need the same talks in the same order")
         document = None
         with omitted.catch():
             document = _document(paths, talks)
@@ -106,19 +104,13 @@ def _talks_in_tags(path: Path) -> Iterator[Talk]:
         tag = match["document"] or match["tag"]
         if talk is None or (tag not in TAIL and (talk.sentences or tag in talk.tags)):
             if talk is not None:
-                yield _complete(path, talk)
+                yield talk
             talk = Talk(number)
         talk.tags.add(tag)
         if tag == "talkid":
             talk.identifier = match["content"].strip()
     if talk is not None:
-        yield _complete(path, talk)
-
-
-def _complete(path: Path, talk: Talk) -> Talk:
-    if not talk.identifier:
-        raise InputError.at(path, talk.line, "a talk without <talkid>")
-    return talk
+        yield talk
 
 
 @register("ted-xml")
@@ -135,13 +127,8 @@ class TedXmlReader(Reader):
 
 def _talks_in_xml(path: Path) -> Iterator[Talk]:
     """Yields the talks of one file, one in memory."""
-    seen = set()
     for line, match in _elements(path, DOC, _parts_with_documents(path), 1):
-        talk = _talk(path, line, match)
-        if talk.identifier in seen:
-            raise InputError.at(path, line, f"talk {talk.identifier} occurs twice")
-        seen.add(talk.identifier)
-        yield talk
+        yield _talk(path, line, match)
 
 
 def _parts_with_documents(path: Path) -> Iterator[str]:
@@ -182,18 +169,12 @@ def _talk(path: Path, line: int, document: Match) -> Talk:
     content = document["content"]
     talkid = TALKID.search(content)
     identifier = (_attributes(document).get("docid") or (talkid[1] if talkid else "")).strip()
-    if not identifier:
-        raise InputError.at(path, line, "<doc> without docid= and without <talkid>")
     talk = Talk(line, identifier)
     first = line + document.group().count("\n", 0, document.start("content") - document.start())
     for number, segment in _elements(path, SEGMENT, [content], first):
         key, text = _attributes(segment).get("id", "").strip(), segment["content"] or ""
-        if not key:
-            raise InputError.at(path, number, "<seg> without id=")
-        if key in talk.sentences:
-            raise InputError.at(path, number, f"talk {identifier}: <seg id={key!r}> occurs twice")
         _refuse_tags(path, text, number)
-        talk.sentences[key] = _text(text), number
+        xml.add_once(talk.sentences, key, (_text(text), number), path, number, f"talk {identifier}: <seg")
     return talk
 
 

@@ -40,14 +40,9 @@ class WmtXmlReader(Reader):
     def read(self, paths: Sequence[Path]) -> Iterator[Document]:
         """Yields the documents with the paragraphs of the source; ``<hyp>`` is skipped."""
         (path,) = paths
-        seen = set()
         omitted = Omitted(path, "documents", self.reading.drop_incomplete)
         for element in xml.iterate_elements(path, "doc"):
-            identifier = xml.required(path, element, "id")
-            name = f"document {identifier}"
-            if identifier in seen:
-                raise InputError.at(path, xml.line_of(element), f"{name} occurs twice")
-            seen.add(identifier)
+            name = f"document {element.get('id')}"
             document = None
             with omitted.catch():
                 document = _document(path, name, self._sides(path, element, name))
@@ -57,9 +52,7 @@ class WmtXmlReader(Reader):
 
     def _sides(self, path: Path, element: etree._Element, name: str) -> List[etree._Element]:
         """Returns the <src> and the <ref> of a document that are read."""
-        sides = _in_language(path, element, name, "src", self.reading.source_lang)
-        if len(sides) > 1:
-            raise InputError.at(path, xml.line_of(sides[1]), f"{name}: a second <src> of the language")
+        sides = _in_language(path, element, name, "src", self.reading.source_lang)[:1]
         if self.reading.target_lang is not None:
             references = _in_language(path, element, name, "ref", self.reading.target_lang)
             if len(references) > 1 and self.options.reference is None and not self._reported:

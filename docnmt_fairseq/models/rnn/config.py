@@ -19,7 +19,6 @@ from docnmt_fairseq.recurrent.layers import (
     DEEP_OUTPUTS,
     QUERIES,
     SUMMARIES,
-    plain_cell,
 )
 
 
@@ -104,7 +103,5 @@ def _problems(cfg: DocumentRNNOptions) -> Iterator[str]:
         yield f"--decoder-out-embed-dim {out}: must be --decoder-hidden-size {hidden} with --deep-output state"
     if (cfg.share_all_embeddings or cfg.share_decoder_input_output_embed) and out != embed:
         yield f"--decoder-out-embed-dim {out}: must be --decoder-embed-dim {embed} with shared embeddings"
-    if str(cfg.attention_query) == "cell" and RECURRENT_CELLS[plain_cell(cfg.decoder_cell)].parts < 2:
-        yield f"--attention-query cell: {cfg.decoder_cell} has no cell state; use lstm or ca-rnn"
     if cfg.chi_embed_dim and len(attended_names(cfg)) > 1:
         yield "--chi-embed-dim: not with --extra-sources"

@@ -6,7 +6,6 @@ from typing import Any
 
 from torch import nn
 
-from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.layers.lora import add_lora
 from docnmt_fairseq.options import Choices, default_of, option, plain
 
@@ -33,22 +32,14 @@ def add_updates(model: nn.Module, cfg: LoRAOptions) -> None:
 
     Projections are those of the layers' attention to tokens and of feed-forwards, including those inside context-aware
     feed-forwards. Context modules and attention combinations are trained in full.
-
-    Raises:
-        InputError: unknown projections, or none of them in the model.
     """
     if cfg.lora_rank == 0:
         return
-    names = [name.strip() for name in cfg.lora_on.split(",")]
-    if not set(names) <= PROJECTIONS.keys():
-        raise InputError(f"--lora-on {cfg.lora_on}: must be some of {', '.join(PROJECTIONS)}, comma-separated")
     side = str(plain(cfg.lora_side))
     sides = f"{ENCODER}|{DECODER}" if side == BOTH else side
-    projections = "|".join(PROJECTIONS[name] for name in names)
+    projections = "|".join(PROJECTIONS[name.strip()] for name in cfg.lora_on.split(","))
     chosen = re.compile(rf"({sides})\.layers\.\d+\.(self_attn|encoder_attn|feed_forward(\.v)?)\.({projections})")
     linears = [part for name, part in model.named_modules() if chosen.fullmatch(name) and type(part) is nn.Linear]
-    if not linears:
-        raise InputError(f"--lora-on {cfg.lora_on}, --lora-side {side}: the model has no such projections")
     for linear in linears:
         add_lora(linear, cfg.lora_rank, cfg.lora_alpha, cfg.lora_dropout)
 

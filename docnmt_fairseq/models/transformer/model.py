@@ -11,7 +11,6 @@ from torch import Tensor, nn
 
 from docnmt_fairseq.ca_layers.embeddings import ContextAwareEmbedding
 from docnmt_fairseq.context.base import CONTEXT_MECHANISMS, ContextMechanism
-from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.fairseq_patches.training import LR_SCALE
 from docnmt_fairseq.layers.base import ContextGate, FeedForward
 from docnmt_fairseq.layers.lora import PARAMETERS as LORA
@@ -135,9 +134,6 @@ class DocumentTransformer(DocumentModel, TransformerModelBase):
         """Accepts a sentence-level checkpoint, fairseq's or ours: missing parts keep their initialisation.
 
         A part with some but not all keys is left as it is, so that loading reports the missing ones.
-
-        Raises:
-            InputError: the checkpoint has low-rank updates that the model lacks.
         """
         for key in [key for key in state_dict if key.rpartition(".")[2] in FAST_PATH_WEIGHTS]:
             del state_dict[key]
@@ -147,12 +143,6 @@ class DocumentTransformer(DocumentModel, TransformerModelBase):
         if f"{positions}.weight" in state_dict:
             state_dict[f"{positions}.word.weight"] = state_dict.pop(f"{positions}.weight")
         own, shared = self.state_dict(), self.sentence_state_keys()
-        lost = [key for key in state_dict if key.endswith(LORA) and key not in own]
-        if lost:
-            raise InputError(
-                f"the checkpoint has {UPDATES} that the model lacks, e.g. {lost[0]}; set --lora-rank, --lora-alpha, "
-                "--lora-on and --lora-side as in its training"
-            )
         for key in [key for key in state_dict if key.replace(".feed_forward.fc", ".feed_forward.v.fc") in own]:
             state_dict[key.replace(".feed_forward.fc", ".feed_forward.v.fc")] = state_dict.pop(key)
         for part, keys in self.context_parts().items():

@@ -8,8 +8,7 @@ from fairseq.models import register_model_architecture
 from docnmt_fairseq.context.base import CONTEXT_MECHANISMS
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.models.transformer.model import DocumentTransformer
-from docnmt_fairseq.models.transformer.stock import POSITIONS, structure_of_checkpoint
-from docnmt_fairseq.options import flag_of
+from docnmt_fairseq.models.transformer.stock import structure_of_checkpoint
 
 PRETRAINED = "pretrained"  # instead of a size: the size of the model to fine-tune
 SIZES = {
@@ -43,20 +42,14 @@ def set_structure(args: Namespace) -> None:
     Configurations from checkpoints are complete already.
 
     Raises:
-        InputError: no such option, or a different number of learned positions.
+        InputError: the option is not given.
     """
     path = getattr(args, "finetune_from_model", None)
     if not path:
         if getattr(args, "encoder_embed_dim", None) is None:
             raise InputError(f"--arch …_{PRETRAINED}: needs --finetune-from-model, whose structure it takes")
         return
-    structure = dict(structure_of_checkpoint(path))
-    learned = structure.get("word_positions") == "learned" or structure.get("decoder_learned_pos")
-    for name in POSITIONS:
-        positions = structure.pop(name, None)
-        if learned and positions and getattr(args, name, positions) != positions:
-            raise InputError(f"{flag_of(name)} {getattr(args, name)}: must be {positions}, as learned in {path}")
-    for name, value in structure.items():
+    for name, value in structure_of_checkpoint(path).items():
         if not getattr(args, name, None):  # argparse sets switches that are not given to False
             setattr(args, name, value)
 

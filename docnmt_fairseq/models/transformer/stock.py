@@ -60,10 +60,10 @@ def _unsupported(cfg: TransformerConfig) -> Iterator[str]:
 
 @lru_cache(1)
 def structure_of_checkpoint(path: str) -> Mapping[str, Any]:
-    """Options for a sentence-level model with the structure and positions of a checkpoint's model.
+    """Options for a sentence-level model with the structure of the Transformer in a checkpoint.
 
     Raises:
-        InputError: no such file, not a checkpoint of a Transformer, or unsupported parts.
+        InputError: no such file, not a checkpoint, or unsupported parts.
     """
     from docnmt_fairseq.checkpoints import read_configuration
 
@@ -71,14 +71,9 @@ def structure_of_checkpoint(path: str) -> Mapping[str, Any]:
     values: Dict[str, Any] = vars(cfg)  # of fairseq's older models
     if OmegaConf.is_config(cfg):
         values = OmegaConf.to_container(cfg, resolve=True, enum_to_str=True)  # type: ignore[assignment]
-    name = str(values.get("_name") or values.get("arch"))
-    if name.startswith("document_transformer"):
-        options = {key: values[key] for key in STRUCTURE if key in values}
-    elif "transformer" in name or "bart" in name:
-        options = structure_of_transformer(TransformerConfig.from_namespace(Namespace(**values)))
-    else:
-        raise InputError(f"{path}: the model is not a Transformer, but {name}")
-    return {**options, **{key: values[key] for key in POSITIONS if values.get(key)}}
+    if str(values.get("_name") or values.get("arch")).startswith("document_transformer"):
+        return {key: values[key] for key in STRUCTURE if key in values}
+    return structure_of_transformer(TransformerConfig.from_namespace(Namespace(**values)))
 
 
 def of_stock(model: BaseFairseqModel) -> Optional[DocumentTransformer]:
