@@ -33,7 +33,7 @@ from docnmt_fairseq.corpus.files import atomic_files, read_lines
 from docnmt_fairseq.corpus.pipeline import SUBWORD, TOKENIZED, SidePipeline, batches, process_file
 from docnmt_fairseq.corpus.prepared import MANIFEST, data_bins
 from docnmt_fairseq.corpus.step_cache import Step, StepCache
-from docnmt_fairseq.corpus.subwords import check_subword_model, train_subword_model
+from docnmt_fairseq.corpus.subwords import train_subword_model
 from docnmt_fairseq.corpus.text import NON_JOINER, TextCounts, normalise_documents
 from docnmt_fairseq.corpus.tokenizers import train_truecaser
 from docnmt_fairseq.errors import InputError
@@ -193,9 +193,7 @@ class Preparation:
     def _subword_model(self, name: str, pipeline: SidePipeline, texts: Digests) -> None:
         config = self.config
         if config.subword_model and pipeline.language in config.languages:
-            given = Path(config.subword_model[config.languages.index(pipeline.language)])
-            check_subword_model(given, config.subwords)
-            self._copy_model(name, given)
+            self._copy_model(name, Path(config.subword_model[config.languages.index(pipeline.language)]))
             return
         sides, options = self._trained_together(pipeline), config.subword_options
         inputs = {"text": texts.get(config.trained_on), "sides": sides, "options": asdict(options)}

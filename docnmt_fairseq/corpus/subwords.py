@@ -68,21 +68,24 @@ def train_subword_model(paths: Sequence[PathLike], model: PathLike, options: Sub
 
     sentencepiece.set_random_generator_seed(options.seed)
     content = io.BytesIO()
-    sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(sentences),
-        model_writer=content,
-        model_type=options.kind,
-        vocab_size=max(options.vocab_size, SPECIAL_PIECES),
-        character_coverage=options.character_coverage,
-        normalization_rule_name=options.normalization,
-        byte_fallback=options.byte_fallback,
-        user_defined_symbols=[PARAGRAPH],
-        input_sentence_size=TRAINING_SENTENCES,
-        shuffle_input_sentence=True,
-        max_sentence_length=MAX_TRAINING_BYTES,
-        num_threads=TRAINING_THREADS,
-        minloglevel=2,
-    )
+    try:
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=iter(sentences),
+            model_writer=content,
+            model_type=options.kind,
+            vocab_size=max(options.vocab_size, SPECIAL_PIECES),
+            character_coverage=options.character_coverage,
+            normalization_rule_name=options.normalization,
+            byte_fallback=options.byte_fallback,
+            user_defined_symbols=[PARAGRAPH],
+            input_sentence_size=TRAINING_SENTENCES,
+            shuffle_input_sentence=True,
+            max_sentence_length=MAX_TRAINING_BYTES,
+            num_threads=TRAINING_THREADS,
+            minloglevel=2,
+        )
+    except RuntimeError as error:  # of an unsuitable --vocab-size, with the numbers that are possible
+        raise InputError(f"{model}: {str(error).rpartition('] ')[2]}") from error
     write_bytes(model, content.getvalue())
 
 
@@ -93,19 +96,14 @@ def _sentences(paths: Sequence[PathLike]) -> Iterator[str]:
                 yield line
 
 
-def check_subword_model(model: PathLike, kind: str) -> None:
-    """Raises :class:`InputError` if a file is not a subword model of a kind."""
-    if kind in WITH_CODES:
-        bpe_encoder(model)
-    else:
-        load_subword_model(model)
-
-
 def load_subword_model(model: PathLike) -> "SentencePieceProcessor":
-    """Loads a SentencePiece model."""
+    """Loads a SentencePiece model; raises :class:`InputError` if the file is not one."""
     import sentencepiece
 
-    return sentencepiece.SentencePieceProcessor(model_file=str(model))
+    try:
+        return sentencepiece.SentencePieceProcessor(model_file=str(model))
+    except (OSError, RuntimeError) as error:
+        raise InputError(f"{model}: not a SentencePiece model") from error
 
 
 def subword_encoder(model: PathLike, workers: int = 1, kind: str = KINDS[0]) -> Callable[[List[str]], List[str]]:

@@ -54,17 +54,6 @@ def test_step_is_rerun_if_its_files_changed(finished, change):
     assert run({"a": 1}).values == {"runs": 2} and action.path.read_text() == "made"
 
 
-def test_failed_step_leaves_no_stamp(finished):
-    _, _, folder = finished
-
-    def fail():
-        raise RuntimeError("killed")
-
-    with pytest.raises(RuntimeError):
-        StepCache(folder, folder / "summary").run("part/one", {"a": 2}, [folder / "out"], fail)
-    assert not (folder / ".stamps" / "part.one.json").exists()
-
-
 def test_files_added_to_an_output_folder_are_ignored(tmp_path):
     output, runs, cache = tmp_path / "data-bin", [], StepCache(tmp_path, tmp_path / "summary")
 

@@ -15,6 +15,7 @@ from docnmt_fairseq.corpus.subwords import (
     subword_encoder,
     train_subword_model,
 )
+from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.tasks.dictionaries import LanguageDictionary
 from tests.support.documents import write_lines
 
@@ -39,6 +40,13 @@ def test_training_is_deterministic_and_ignores_boundaries(tmp_path, text, option
     assert len({(tmp_path / name).read_bytes() for name in ("one", "two", "three")}) == 1
     encoded = subword_encoder(tmp_path / "one", workers=2)(TEXT)
     assert [line.replace(" ", "").replace("▁", " ").strip() for line in encoded] == TEXT
+
+
+def test_bad_vocabulary_size(tmp_path, text, options):
+    for size, remedy in ((10**5, r"set it to a value <= \d+"), (5, "Increase vocab_size")):
+        with pytest.raises(InputError, match=remedy):
+            train_subword_model([text], tmp_path / "model", SubwordOptions(options.kind, vocab_size=size))
+    assert not (tmp_path / "model").exists()
 
 
 def test_dictionary_from_model(tmp_path, text, options):

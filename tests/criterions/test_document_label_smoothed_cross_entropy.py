@@ -57,14 +57,6 @@ def test_loss_gradient_and_accuracy_equal_fairseq(data_bin, arch, training, extr
         torch.testing.assert_close(torch.as_tensor(log[key]), torch.as_tensor(log_2[key]))
 
 
-def test_a_model_without_logits_is_refused(data_bin, tmp_path):
-    options = ["--adaptive-softmax-cutoff", "5", "--max-update", "1"]
-    if True:
-        toy.train(data_bin, tmp_path, "--criterion", NAME, *options, arch="transformer")
-    instead = ["--criterion", "adaptive_loss", "--ddp-backend", "legacy_ddp"]
-    toy.train(data_bin, tmp_path, *instead, *options, arch="transformer")
-
-
 @pytest.mark.parametrize(("extra", "training"), [([], True), (["--max-document-sentences", "2"], False)])
 def test_sums_by_place_equal_the_reference(data_bin, extra, training):
     model, criterion, sample = built(data_bin, *STRONG, *extra)

@@ -28,28 +28,6 @@ def test_ca_nn_with_chi_one_equals_stock_transformer(data_bin, norm):
     torch.testing.assert_close(logits(model, sample)[real], stock(**net_input)[0][real], atol=1e-5, rtol=1e-5)
 
 
-def test_ca_nn_equals_its_equation(data_bin):
-    """In both sides, against the stock model: with b = 0 χ is 1/2, so that fc2 halved plus w_0 / 2 is the same."""
-    _, task, model = toy.build(data_bin, *VARIANTS["ca-nn"], "--chi-bias", "0")
-    stir(model)
-    state = model.state_dict()
-    for side in ("encoder", "decoder"):
-        for layer in (0, 1):
-            prefix = f"{side}.layers.{layer}.feed_forward"
-            state[f"{prefix}.score.weight"].zero_()
-            state[f"{prefix}.score.bias"].zero_()
-    plain = {key.replace(".feed_forward.v.", ".feed_forward."): value.clone() for key, value in state.items()}
-    for key in [key for key in plain if key.endswith(".default")]:
-        layer = key[: -len(".default")]
-        plain[f"{layer}.fc2.weight"] /= 2
-        plain[f"{layer}.fc2.bias"] = (plain[f"{layer}.fc2.bias"] + plain.pop(key)) / 2
-        del plain[f"{layer}.score.weight"], plain[f"{layer}.score.bias"]
-    _, _, standard = toy.build(data_bin)
-    standard.load_state_dict(plain, strict=True)
-    sample = toy.batch_of(task)
-    torch.testing.assert_close(logits(model, sample), logits(standard, sample), atol=1e-5, rtol=1e-5)
-
-
 def test_frozen_model_trains_chi_and_default(data_bin):
     _, _, model = toy.build(data_bin, *VARIANTS["ca-nn"], "--freeze-sentence-model", "--em-steps", "2")
     trained = {name.split(".", 4)[-1] for name, parameter in model.named_parameters() if parameter.requires_grad}

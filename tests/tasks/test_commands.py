@@ -44,16 +44,6 @@ def test_search_options_work(data_bin, checkpoint, search):
     assert {int(line[2:].split("\t")[0]) for line in text.splitlines() if line.startswith("H-")} == set(IDS)
 
 
-def test_interactive_uses_previous_lines(data_bin, checkpoint, tmp_path):
-    def translate(lines):
-        write_lines(tmp_path / "input", lines)
-        return toy.interactive(data_bin, checkpoint, tmp_path / "input", "--max-len-b", "10").hypotheses
-
-    after = translate(["a b c", "d e"])
-    assert after[1] != translate(["", "d e"])[1]
-    assert translate(["a b c", "", "d e"])[2] == translate(["", "d e"])[1]
-
-
 def test_bleu_and_the_schedule_are_logged(data_bin, tmp_path, caplog):
     caplog.set_level("INFO")
     trained = toy.train(

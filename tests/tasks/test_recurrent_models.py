@@ -10,17 +10,6 @@ def train(data_bin, folder, arch, *options):
     return toy.train(data_bin, folder, *options, arch=arch, tiny=["--dropout", "0.1"])
 
 
-@pytest.fixture(scope="module")
-def checkpoint(data_bin, tmp_path_factory):
-    """Returns a model that ends sentences at different steps."""
-    return train(data_bin, tmp_path_factory.mktemp("rnn"), "document_rnn_conditional_gru_tiny", "--max-update", "60")
-
-
-def test_alignments_are_refused(data_bin, checkpoint):
-    if True:
-        toy.generate_text(data_bin, checkpoint, "--print-alignment", "hard")
-
-
 @pytest.mark.slow
 def test_resumed_training_equals_uninterrupted(data_bin, tmp_path):
     arch, options = "document_rnn_ca_rnn_tiny", ["--save-interval-updates", "3"]

@@ -19,7 +19,6 @@ class DocumentRNN(DocumentModel, FairseqEncoderDecoderModel):
     """Bidirectional encoder, and a decoder that attends to the sources at every step."""
 
     options = DocumentRNNConfig
-    gives_alignment = False  # attention combinations do not expose the weights of tokens
 
     @classmethod
     def build_model(cls, cfg: Any, task: FairseqTask) -> "DocumentRNN":

@@ -22,7 +22,6 @@ from docnmt_fairseq.models.transformer.combined_attention import CombinedAttenti
 from docnmt_fairseq.models.transformer.config import (
     DocumentTransformerConfig,
     check,
-    combination_name,
     ignored_options,
     mechanisms_of,
 )
@@ -43,11 +42,6 @@ class DocumentTransformer(DocumentModel, TransformerModelBase):
     """Encodes each sentence once, within its document; the decoder processes ordinary sentences."""
 
     options = DocumentTransformerConfig
-
-    @property
-    def gives_alignment(self) -> bool:
-        """True if the decoder returns weights of source tokens, which attention combinations do not expose."""
-        return combination_name(self.encoder.document_cfg) is None
 
     @classmethod
     def training_remarks(cls, cfg: Any) -> Iterator[str]:

@@ -21,7 +21,6 @@ SHARED = (
     "no_scale_embedding",
 )  # fmt: skip
 OWN = ("word_positions", "decoder_learned_pos", "sinusoids", "decoder_start", "output_bias")
-POSITIONS = ("max_source_positions", "max_target_positions")
 STRUCTURE = (*(f"{side}_{name}" for side in ("encoder", "decoder") for name in OF_SIDES), *SHARED, *OWN)
 STOCK = (TransformerModel, TransformerModelBase)  # not their subclasses, which differ
 
@@ -88,7 +87,8 @@ def of_stock(model: BaseFairseqModel) -> Optional[DocumentTransformer]:
     if type(model) not in STOCK:
         return None
     cfg = copy(model.cfg)
-    options = Namespace(seed=1, extra_sources="", **{name: getattr(cfg, name) for name in POSITIONS})
+    positions = {name: getattr(cfg, name) for name in ("max_source_positions", "max_target_positions")}
+    options = Namespace(seed=1, extra_sources="", **positions)
     without_positions = cfg.no_token_positional_embeddings  # possible here, although not an option of our model
     cfg.no_token_positional_embeddings = False
     task = Namespace(source_dictionary=model.encoder.dictionary, target_dictionary=model.decoder.dictionary)
