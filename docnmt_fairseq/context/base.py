@@ -175,7 +175,7 @@ C = TypeVar("C", bound=ContextMechanism)
 class MechanismsOf(Generic[C]):
     """Registered mechanisms that fulfil a contract."""
 
-    def __init__(self, contract: Type[C]):
+    def __init__(self, contract: type):
         self.contract = contract
 
     def __getitem__(self, name: str) -> Type[C]:
@@ -189,5 +189,5 @@ class MechanismsOf(Generic[C]):
         return name in self.names()
 
 
-DECODER_MECHANISMS = MechanismsOf(DecoderContextMechanism)
-TARGET_MECHANISMS = MechanismsOf(TargetContextMechanism)
+DECODER_MECHANISMS: MechanismsOf[DecoderContextMechanism] = MechanismsOf(DecoderContextMechanism)
+TARGET_MECHANISMS: MechanismsOf[TargetContextMechanism] = MechanismsOf(TargetContextMechanism)
