@@ -292,6 +292,8 @@ def test_bad_files_are_refused(binarised, tmp_path):
     path = place / "dict.en.txt"
     path.write_text(path.read_text(encoding="utf-8") + "more 1\n", encoding="utf-8")
     refuse()
+    (place / "dict.de.txt").write_bytes(b"\xff 1\n")
+    refuse()
     path.unlink()
     refuse()
     (place / "second.pt").write_bytes(b"x")
