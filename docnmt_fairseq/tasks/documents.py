@@ -23,7 +23,7 @@ from fairseq.tasks.translation import TranslationTask
 from omegaconf import II
 from torch import Tensor
 
-from docnmt_fairseq.boundaries import PARAGRAPH, is_boundary
+from docnmt_fairseq.boundaries import is_boundary, paragraph_symbol
 from docnmt_fairseq.ca_layers.decomposition import AlternatingUpdates
 from docnmt_fairseq.data.concatenation import Hypothesis
 from docnmt_fairseq.data.index import LinesInMemory, Marks, Split, index_of
@@ -168,7 +168,7 @@ class DocumentsTask(TranslationTask, ABC):
 
     def paragraph_symbols(self) -> Tuple[Optional[int], Optional[int]]:
         """Index of ``<p>`` in the source and target dictionary, None if missing."""
-        return self.src_dict.indices.get(PARAGRAPH), self.tgt_dict.indices.get(PARAGRAPH)
+        return paragraph_symbol(self.src_dict), paragraph_symbol(self.tgt_dict)
 
     @property
     def languages(self) -> Tuple[str, str]:
