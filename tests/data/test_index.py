@@ -32,7 +32,7 @@ def index_of(lines, **options):
 paragraphs = st.lists(st.tuples(st.integers(0, 4), st.lists(st.integers(1, 4), min_size=1, max_size=4)), min_size=1)
 
 
-@given(st.lists(paragraphs, max_size=5))
+@given(st.lists(paragraphs, min_size=1, max_size=5))
 def test_documents_are_restored(documents):
     """documents > (levels that end before, sentence lengths) of paragraphs; 0: one, as for most"""
     lines, expected = [], []
@@ -48,8 +48,6 @@ def test_documents_are_restored(documents):
         lines.append("")
     index = index_of(lines)
     assert len(index) == len(documents)
-    if not documents:
-        return
     deepest = max((levels for document in documents for levels, _ in document[1:]), default=1)
     assert index.depth == max(deepest, 1)
     rows = [list(column) for column in zip(*expected)][: index.depth]

@@ -121,7 +121,7 @@ def test_pipes_are_read_once(folder, pipe):
 )
 def test_bad_outputs(folder, monkeypatch, inputs, output):
     monkeypatch.chdir(folder)
-    with pytest.raises(InputError):
+    with pytest.raises((InputError, FileNotFoundError)):
         files_of([Path(path) for path in inputs], output and Path(output))
     assert not (folder / "out").exists()
 
