@@ -75,6 +75,8 @@ def translate_in_parallel(request: Request, arguments: Sequence[str], options: J
         f"shard-{shard.number}-of-{shard.of}": [*arguments, "--resume", "--shard", str(shard)] for shard in shards
     }
     run_commands(commands, options, logs)
+    for name in commands:
+        logger.info(f"{name}: {_last_line(logs / f'{name}.log')}")
     if parts:
         _join(target, parts)
         journal_path(target).unlink(missing_ok=True)
