@@ -46,7 +46,7 @@ def test_text_input(checkpoint, data_bin, tmp_path):
     ("options", "message"),
     [
         (["--document", "0"], "--document 0"),
-        (["--split", "none"], "'none'"),
+        (["--split", "none"], "contains no none"),
         (["--log", "missing"], "missing"),
         (["--results", "missing"], "missing"),
     ],

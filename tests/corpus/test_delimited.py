@@ -24,7 +24,7 @@ def read(paths, **options):
     return [document.paragraphs for document in read_documents(paths, **options)]
 
 
-sentences = st.text(st.characters(exclude_characters="\n\r", codec="utf-8"), min_size=1).filter(
+sentences = st.text(st.characters(exclude_characters="\n\r\0", codec="utf-8"), min_size=1).filter(
     lambda text: text == text.strip() and set(text.split()) != {"<p>"} and not is_blank(text) and text[0] != "\ufeff"
 )
 

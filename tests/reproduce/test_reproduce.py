@@ -147,7 +147,6 @@ def test_rows_without_a_cell(tmp_path):
         (["memory-table-2", "--rows", "Mine"], "--rows Mine"),
         (["memory-table-2", "--columns", "TED"], "--columns TED"),
         (["memory-table-2", "--raw", "nowhere"], "--raw nowhere"),
-        (["memory-table-1", "--smoke", "--workers", "0"], "--workers 0"),
     ],
 )
 def test_bad_input(words, message, tmp_path, capsys):
