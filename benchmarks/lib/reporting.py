@@ -22,11 +22,7 @@ from docnmt_fairseq.evaluation.plots import COLOURS, MARKERS
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "benchmarks" / "results"
-LOCAL_OPTIONS = (
-    "--work",
-    "--results",
-    "--initial-work",
-)  # folders of this machine, not part of the command in a report
+LOCAL_OPTIONS = ("--work", "--results", "--initial-work", "--demo", "--folder")  # not part of the command in a report
 FINDINGS, COMMANDS = "## Findings", "## Commands"  # the text between the two is written by hand and kept
 
 

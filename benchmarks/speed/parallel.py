@@ -92,7 +92,7 @@ def prepare_corpus(folder: Path, pairs: int) -> dict[str, float]:
     while not (folder / str(WORKERS) / "data-bin-2").exists():  # data-bins are written one after another
         time.sleep(0.1)
     os.kill(found_by("-P", str(stopped.pid))[-1], signal.SIGKILL)
-    found["until a killed worker ends the command"] = waiting(stopped, fails=True)
+    found["a worker is killed: until the command ends"] = waiting(stopped, fails=True)
     found["the same command again"] = run(several)
     compare(folder / "1", folder / str(WORKERS))
     return found
