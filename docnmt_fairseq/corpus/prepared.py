@@ -60,7 +60,7 @@ def data_bin(data: Path) -> Path:
 def languages_of(folder: Path) -> Tuple[str, str]:
     """Returns source and target language of a data-bin, from the names of its files."""
     dictionaries = {path.name[len("dict.") : -len(".txt")] for path in folder.glob("dict.*.txt")}
-    for path in sorted(folder.iterdir()):
+    for path in sorted(folder.glob("*")):
         if found := re.fullmatch(r"[^.]+\.([^.]+-[^.]+)\.([^.]+)(?:\.idx)?", path.name):
             codes = found[1].split("-")  # one hyphen divides the pair, others are in codes such as pt-BR
             pairs = [("-".join(codes[:cut]), "-".join(codes[cut:])) for cut in range(1, len(codes))]
@@ -68,4 +68,4 @@ def languages_of(folder: Path) -> Tuple[str, str]:
             if possible:
                 return max(possible, key=lambda pair: len(dictionaries.intersection(pair)))
     instead = f"; give {folder / DATA_BIN}" if (folder / DATA_BIN).is_dir() else ""
-    raise InputError(f"{folder}: contains no SPLIT.SOURCE-TARGET.SOURCE.idx that names the languages{instead}")
+    raise InputError(f"{folder}: has no SPLIT.SOURCE-TARGET.SOURCE.idx that names the languages{instead}")

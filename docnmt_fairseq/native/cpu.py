@@ -24,7 +24,8 @@ class CPUCapabilities:
     Attributes:
         instruction_set: ``avx512``, ``avx2`` or ``baseline`` (every other processor, e.g. aarch64).
         packed_float32: PyTorch (oneDNN) multiplies with packed float32 weights.
-        bf16: oneDNN multiplies bfloat16 matrices (x86: AVX-512 with BW, VL and DQ, AVX-NE-CONVERT or AMX).
+        bf16: oneDNN multiplies bfloat16 matrices (x86: AVX512-BF16 or AMX). Other processors with AVX-512 emulate it,
+            which takes four times as long as float32.
         int8_engine: PyTorch's engine of dynamic int8 products; None: there is none.
         int8_dot_products: int8 products are summed without overflow (x86: VNNI). Otherwise activations are rounded to 7
             of 8 bits.
@@ -44,13 +45,14 @@ def capabilities() -> CPUCapabilities:
     dot_products = not x86 or (
         torch.cpu._is_vnni_supported() and os.environ.get("ONEDNN_MAX_CPU_ISA", "").upper() not in WITHOUT_VNNI
     )
+    bf16_products = not x86 or torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()
     # fbgemm sums 8 × 7 bit products without overflow on AVX2; oneDNN needs VNNI for that.
     engines = torch.backends.quantized.supported_engines
     preferred = ("onednn", "fbgemm") if dot_products else ("fbgemm",)
     return CPUCapabilities(
         instruction_set=INSTRUCTION_SETS.get(torch.backends.cpu.get_cpu_capability(), "baseline"),
         packed_float32=_multiplies(torch.float32),
-        bf16=_multiplies(torch.bfloat16),
+        bf16=bool(bf16_products) and _multiplies(torch.bfloat16),
         int8_engine=next((engine for engine in preferred if engine in engines), None),
         int8_dot_products=bool(dot_products),
     )

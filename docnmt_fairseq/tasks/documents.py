@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
 import numpy as np
+import torch
 from fairseq import utils
 from fairseq.criterions import FairseqCriterion
 from fairseq.data import Dictionary, FairseqDataset
@@ -31,6 +32,7 @@ from docnmt_fairseq.data.loading import load_required_side, load_side, read_inde
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.fairseq_patches.training import PREEMPTION
 from docnmt_fairseq.models.base import DocumentModel, accumulate_in_fp32
+from docnmt_fairseq.native import cpu
 from docnmt_fairseq.options import flag_of, option
 from docnmt_fairseq.tasks.auxiliary_losses import StepResult, auxiliary_means, drop_empty_meters, with_auxiliary_losses
 from docnmt_fairseq.tasks.dictionaries import DIGESTS, LANGUAGES, LanguageDictionary, check_trained, digest_of
@@ -263,6 +265,13 @@ class DocumentsTask(TranslationTask, ABC):
                     logger.warning(remark)
         accumulate_in_fp32(model)
         return model
+
+    def begin_epoch(self, epoch: int, model: BaseFairseqModel) -> None:
+        """Warns if the processor can only emulate the products of the model's type."""
+        weight = next(model.parameters())
+        if weight.dtype == torch.bfloat16 and weight.device.type == "cpu" and not cpu.capabilities().bf16:
+            logger.warning("--bf16: this processor emulates bfloat16 products; float32 is several times as fast")
+        super().begin_epoch(epoch, model)
 
     def train_step(
         self, sample: Dict[str, Any], model: BaseFairseqModel, criterion: FairseqCriterion, *args: Any, **kwargs: Any

@@ -1,9 +1,12 @@
 """--bf16 on a CPU: weights in float32, products in bfloat16."""
 
+from types import SimpleNamespace
+
 import pytest
 import torch
 
 from docnmt_fairseq.fairseq_patches.checkpoints import MASTER_WEIGHTS
+from docnmt_fairseq.native import cpu
 from tests.support import toy
 from tests.support.architectures import ARCHITECTURES
 
@@ -29,6 +32,13 @@ def test_mechanisms_learn(data_bin, tmp_path, mechanism, mode):
     assert learnt.keys() == exact.keys()
     assert all(value.isfinite().all() for value in learnt.values())
     assert toy.validate(data_bin, half) == pytest.approx(toy.validate(data_bin, full), rel=4 * ROUNDING)
+
+
+@pytest.mark.parametrize("has_products", [False, True])
+def test_warning_on_processors_that_emulate_bfloat16(data_bin, tmp_path, monkeypatch, caplog, has_products):
+    monkeypatch.setattr(cpu, "capabilities", lambda: SimpleNamespace(bf16=has_products))
+    toy.train(data_bin, tmp_path, "--bf16", "--max-update", "1")
+    assert ("emulates bfloat16" in caplog.text) == (not has_products)
 
 
 def test_resumed_training_equals_uninterrupted(data_bin, tmp_path):
