@@ -5,6 +5,8 @@
 
 import signal
 from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import chain, islice
@@ -141,9 +143,20 @@ def parallel(make: Callable[[], SentenceFunction], workers: int = 1) -> BatchFun
 
     def call(sentences: List[str]) -> List[str]:
         chunks = [sentences[start : start + CHUNK] for start in range(0, len(sentences), CHUNK)]
-        return list(chain.from_iterable(pool.map(_apply, chunks)))
+        with worker_errors(workers):
+            return list(chain.from_iterable(pool.map(_apply, chunks)))
 
     return call
+
+
+@contextmanager
+def worker_errors(workers: int) -> Iterator[None]:
+    """Context in which a killed worker process becomes an :class:`InputError`."""
+    try:
+        yield
+    except BrokenProcessPool as error:
+        remedy = "finished steps are kept; run again, with fewer --workers if it fails again"
+        raise InputError(f"--workers {workers}: a process was killed, perhaps out of memory; {remedy}") from error
 
 
 _process_function: SentenceFunction = str  # function of this worker process

@@ -30,7 +30,7 @@ from docnmt_fairseq.corpus.data_bin import (
 from docnmt_fairseq.corpus.delimited import write_documents
 from docnmt_fairseq.corpus.edits import OPERATIONS, operations_line
 from docnmt_fairseq.corpus.files import atomic_files, read_lines
-from docnmt_fairseq.corpus.pipeline import SUBWORD, TOKENIZED, SidePipeline, batches, process_file
+from docnmt_fairseq.corpus.pipeline import SUBWORD, TOKENIZED, SidePipeline, batches, process_file, worker_errors
 from docnmt_fairseq.corpus.prepared import MANIFEST, data_bins
 from docnmt_fairseq.corpus.step_cache import Step, StepCache
 from docnmt_fairseq.corpus.subwords import train_subword_model
@@ -273,7 +273,7 @@ class Preparation:
         workers = min(config.workers, config.shards)
         if workers == 1:
             return [self._data_bin(*given, config.workers) for given in zip(folders, inputs)]
-        with ProcessPoolExecutor(workers) as pool:
+        with worker_errors(workers), ProcessPoolExecutor(workers) as pool:
             return list(pool.map(partial(self._data_bin, workers=1), folders, inputs))
 
     def _data_bin(self, folder: Path, inputs: Mapping[str, Any], workers: int) -> Step:

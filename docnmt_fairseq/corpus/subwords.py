@@ -198,7 +198,10 @@ def _read(codes: PathLike) -> Dict[Pair, int]:
     """Returns the rank of every merge."""
     ranks: Dict[Pair, int] = {}
     for line in read_lines(codes, strip=" \r\n"):  # symbols may be other white space
-        if not line.startswith("#version:"):
+        if line.startswith("#version:"):
+            if "0.2" not in line:  # version 0.1 ends words otherwise
+                raise InputError(f"{codes}: {line}: only version 0.2 is supported")
+        else:
             first, _, others = line.partition(" ")
             ranks.setdefault((first, others.split(" ")[0]), len(ranks))
     if not any(END_OF_WORD in right for _, right in ranks):

@@ -118,7 +118,14 @@ class DocumentIndex:
             name: name of the corpus, for messages.
             unmarked: a file without an empty line is one ``document``, or one document per ``line``.
             parts: items at which another file begins: documents end there, and ``unmarked`` applies to each file.
+
+        Raises:
+            InputError: more lines than 32-bit line numbers can name.
         """
+        if len(marks.document_end) > np.iinfo(np.int32).max:
+            raise InputError(
+                f"{name}: {len(marks.document_end):,} lines; use docnmt prepare --shards for more data-bins"
+            )
         items = np.flatnonzero(marks.is_sentence).astype(np.int32)
         unmarked_items = items[_in_unmarked_files(marks.document_end, parts)[items]]
         alone = unmarked_items if unmarked == "line" else []

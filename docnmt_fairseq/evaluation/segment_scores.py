@@ -65,6 +65,8 @@ def read_segment_scores(
         missing = [system for system in systems if system not in scores]
         if missing:
             raise InputError(f"{OPTION} {metric}: no scores of {', '.join(missing)}")
+    if unknown := set(lower_is_better) - by_metric.keys():
+        raise InputError(f"--lower-is-better {' '.join(sorted(unknown))}: no such metric in {OPTION}")
     return [SegmentScores(name, test_set, by_metric[name], name in lower_is_better) for name in by_metric]
 
 

@@ -1,5 +1,7 @@
 """Text processing: the same tokens in files and in memory, the way back, several processes."""
 
+import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -111,6 +113,16 @@ def test_process_file_keeps_boundaries_and_order(tmp_path, monkeypatch, workers)
     write_lines(tmp_path / "in", lines)
     found = [line for batch in process_file(tmp_path / "in", parallel(upper, workers)) for line in batch]
     assert found == [line if line == "<p>" else line.upper() for line in lines]
+
+
+def killed():
+    return lambda sentence: os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_a_killed_process_is_reported(tmp_path):
+    write_lines(tmp_path / "in", ["a", ""])
+    with pytest.raises(InputError, match="a process was killed"):
+        list(process_file(tmp_path / "in", parallel(killed, 2)))
 
 
 def test_sentence_that_becomes_empty_is_an_error(tmp_path):

@@ -112,6 +112,12 @@ def test_formats_of_bpe_codes(tmp_path, content, text, pieces):
     assert bpe_encoder(tmp_path / "codes")([text]) == [pieces]
 
 
+def test_bpe_codes_of_another_version_are_refused(tmp_path):
+    (tmp_path / "codes").write_text("#version: 0.1\na b</w>\n")
+    with pytest.raises(InputError):
+        bpe_encoder(tmp_path / "codes")
+
+
 # --- Joining ---
 
 CHARACTERS = ["Maša Ðuković saw 漢字 👍🏽.", "🎉 the cat", "a literal <0x41> and <0xF0> stay <0x>", "é", "the cat 🎉"]

@@ -47,3 +47,4 @@ def test_missing_scores(score, tmp_path):
     (tmp_path / "short").write_text("1\n2\n")
     assert "short: 2 scores, but the test set has 3 sentences" in score("--segment-scores", "COMET:one=short")
     assert "COMET: no scores of two" in score(*COMET[:2])
+    assert "comet: no such metric" in score(*COMET, "--lower-is-better", "comet")
