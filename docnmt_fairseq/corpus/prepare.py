@@ -100,7 +100,7 @@ class Preparation:
     def read(self, split: Split, files: Sequence[Mapping[str, Any]]) -> Step:
         """Writes ``text/``: the documents of a split, normalised, in one or more shards."""
         config, shards = self.config, [self.files("text", shard) for shard in self.config.shards_of(split.name)]
-        reader = readers.make_reader(split.format, config.reading)
+        reader = readers.READERS[split.format](config.reading)
 
         def action() -> Dict[str, Any]:
             counts = TextCounts()

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Type, TypeVar, cast
 
 from docnmt_fairseq.corpus.config import config_of
-from docnmt_fairseq.corpus.readers import make_reader
+from docnmt_fairseq.corpus.readers import READERS
 from docnmt_fairseq.errors import InputError, first_line, refuse
 from docnmt_fairseq.evaluation.metrics import METRICS, MetricOptions
 from docnmt_fairseq.translate.view import DocumentView
@@ -342,7 +342,7 @@ def _check_options(dataset: DatasetConfig) -> None:
     DocumentView(**dataset.view)  # type: ignore[arg-type]
     reading = config_of({"source_lang": "", "target_lang": "", "output": "", **dataset.prepare}).reading
     for split in dataset.splits.values():
-        make_reader(split.format, reading)
+        READERS[split.format](reading)
     for metric in dataset.scores.metrics:
         for test_set in dataset.test_sets:
             dataset.scores.options_of(metric, test_set, {})

@@ -14,7 +14,7 @@ def test_files_are_checked(tmp_path):
     refused("ted-xml", [tmp_path / "x.en"], "one XML file per side")
     refused("wmt-xml", ["a", "b"], "one XML file")
     with pytest.raises(InputError):
-        readers.make_reader("sgm", EN_DE)
+        readers.READERS["sgm"](EN_DE)
 
 
 def test_delimited_takes_prefix_or_files(tmp_path):

@@ -21,7 +21,7 @@ def test_every_recipe_has_valid_options_files_and_downloads(path, tmp_path):
     config = config_of({**dataset.prepare, **languages, "output": tmp_path, "train": "x", "on_empty": "drop"})
     config.check()
     for split in dataset.splits.values():
-        reader, extra = readers.make_reader(split.format, config.reading), len(config.pipelines) - 2
+        reader, extra = readers.READERS[split.format](config.reading), len(config.pipelines) - 2
         files = [corpus[: len(corpus) - extra] for corpus in split.corpora]
         assert all(len(reader.resolve(corpus)) == len(corpus) for corpus in files)
     names = [download.name for download in dataset.downloads]
