@@ -59,6 +59,8 @@ class SplitConfig:
     Attributes:
         balance_register: language whose register rules balance the training set, by repeating documents of the rarer
             register.
+        balance_pronouns: English third-person pronouns that balance the training set in the same way, such as
+            ``[he, she]``.
         documents: first document, from 0, and end (exclusive), if the files hold several splits.
         leave_out: documents that are not in the split, although the files have them.
         references: further references of a delimited test set, files with the same lines as its own.
@@ -67,6 +69,7 @@ class SplitConfig:
     format: str
     corpora: List[List[str]]
     balance_register: Optional[str] = None
+    balance_pronouns: List[str] = field(default_factory=list)
     documents: Optional[List[int]] = None
     leave_out: Optional[LeaveOut] = None
     references: List[str] = field(default_factory=list)
@@ -74,7 +77,7 @@ class SplitConfig:
     @property
     def selected(self) -> bool:
         """Whether the split differs from the documents of its files."""
-        return bool(self.balance_register or self.documents or self.leave_out)
+        return bool(self.balance_register or self.balance_pronouns or self.documents or self.leave_out)
 
     @property
     def files(self) -> List[str]:
@@ -324,8 +327,9 @@ def _problems(dataset: DatasetConfig) -> Iterator[str]:
         yield f"splits: {', '.join(REQUIRED_SPLITS)} are required, each once; others are further test sets"
         return
     for name, split in dataset.splits.items():
-        if split.balance_register and (name != "train" or dataset.hold_out):
-            yield f"splits: {name}: balance_register: only for train, and not with hold_out"
+        for key in ("balance_register", "balance_pronouns"):
+            if getattr(split, key) and (name != "train" or dataset.hold_out):
+                yield f"splits: {name}: {key}: only for train, and not with hold_out"
         if split.references and (
             split.format != "delimited" or len(split.corpora) > 1 or name not in dataset.test_sets
         ):

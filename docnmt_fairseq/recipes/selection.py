@@ -1,11 +1,12 @@
-"""Documents of a split: a range, whole documents held out for other splits, or balanced registers."""
+"""Documents of a split: a range, whole documents held out for other splits, or balanced registers or pronouns."""
 
 import logging
 import random
 from collections import Counter
+from functools import partial
 from itertools import chain, islice
 from pathlib import Path
-from typing import Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence
+from typing import Callable, Collection, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence
 
 from docnmt_fairseq.corpus import readers
 from docnmt_fairseq.corpus.delimited import write_documents
@@ -13,10 +14,12 @@ from docnmt_fairseq.corpus.document import Document
 from docnmt_fairseq.corpus.files import read_lines
 from docnmt_fairseq.corpus.text import TextCounts, normalise_documents
 from docnmt_fairseq.errors import InputError
-from docnmt_fairseq.evaluation.register_rules import RULES, RegisterRule
+from docnmt_fairseq.evaluation.metrics.pronouns import first_pronoun
+from docnmt_fairseq.evaluation.register_rules import RULES
 from docnmt_fairseq.recipes.dataset import HoldOut, SplitConfig
 
 Documents = Callable[[], Iterable[Document]]  # reads a split from its beginning
+ClassOf = Callable[[str], Optional[str]]  # class of a target sentence; None: of no class
 
 logger = logging.getLogger(__name__)
 
@@ -125,63 +128,76 @@ def write_held_out(documents: Documents, hold_out: HoldOut, paths: Dict[str, Lis
         write_documents(of_split, paths[split])
 
 
-# --- Balanced registers ---
+# --- Balanced classes of target sentences: registers or pronouns ---
 
 
-def register_lines(document: Document, rule: RegisterRule) -> "Counter[str]":
-    """Counts the target sentences of a document that unambiguously show each register."""
-    shown = (rule.register_of(target, unambiguous_only=True) for _, target, *_ in document.sentences())
-    return Counter(register for register in shown if register is not None)
+def register_of(language: str) -> ClassOf:
+    """Returns a function from a sentence to its register if it unambiguously shows one.
+
+    Args:
+        language: language of :data:`~docnmt_fairseq.evaluation.register_rules.RULES`.
+    """
+    return partial(RULES[language]().register_of, unambiguous_only=True)
+
+
+def pronoun_of(pronouns: Collection[str]) -> ClassOf:
+    """Returns a function from an English sentence to its first third-person pronoun if that is one of ``pronouns``."""
+
+    def of(sentence: str) -> Optional[str]:
+        first = first_pronoun(sentence)
+        return first if first in pronouns else None
+
+    return of
 
 
 def repetitions(lines: List["Counter[str]"], seed: int = 1) -> List[int]:
-    """Returns how often to repeat each document, so that all registers have about as many lines as the most frequent.
+    """Returns how often to repeat each document, so that all classes have about as many lines as the most frequent.
 
-    A document counts for the register of most of its lines; without a majority it is used once.
+    A document counts for the class of most of its lines; without a majority it is used once.
 
     Args:
-        lines: lines of every register, by document.
-        seed: selects the documents that are repeated once more than others of their register.
+        lines: lines of every class, by document.
+        seed: selects the documents that are repeated once more than others of their class.
     """
-    registers = [_majority(counts) for counts in lines]
+    classes = [_majority(counts) for counts in lines]
     totals: Counter[str] = Counter()
-    for register, counts in zip(registers, lines):
-        if register is not None:
-            totals[register] += counts[register]
+    for one, counts in zip(classes, lines):
+        if one is not None:
+            totals[one] += counts[one]
     times = [1] * len(lines)
-    for register, total in sorted(totals.items()):
+    for one, total in sorted(totals.items()):
         whole, rest = divmod(max(totals.values()), total)
-        of_register = [document for document, one in enumerate(registers) if one == register]
-        random.Random(seed).shuffle(of_register)
-        for document in of_register:
+        of_class = [document for document, its in enumerate(classes) if its == one]
+        random.Random(seed).shuffle(of_class)
+        for document in of_class:
             times[document] = whole + (rest > 0)
-            rest -= lines[document][register]
+            rest -= lines[document][one]
     return times
 
 
 def _majority(counts: "Counter[str]") -> Optional[str]:
-    """Returns the register with most lines; None if there are none, or on a tie."""
+    """Returns the class with most lines; None if there are none, or on a tie."""
     first = counts.most_common(2)
     return first[0][0] if first and (len(first) == 1 or first[0][1] > first[1][1]) else None
 
 
-def balanced(documents: Documents, language: str) -> Documents:
+def balanced(documents: Documents, class_of: ClassOf) -> Documents:
     """Returns a function that reads a training set with repeated documents, all copies after the originals.
 
     Args:
         documents: training set.
-        language: target language, in :data:`~docnmt_fairseq.evaluation.register.RULES`.
+        class_of: class of a target sentence.
     """
-    rule = RULES[language]()
 
     def read() -> Iterator[Document]:
-        lines = [register_lines(document, rule) for document in documents()]
+        shown = ([class_of(target) for _, target, *_ in document.sentences()] for document in documents())
+        lines = [Counter(one for one in classes if one is not None) for classes in shown]
         times = repetitions(lines)
         totals: Counter[str] = Counter()
         for counts, copies in zip(lines, times):
-            totals.update({register: count * copies for register, count in counts.items()})
+            totals.update({one: count * copies for one, count in counts.items()})
         copies = sum(times) - len(times)
-        logger.info(f"train: {copies:,} copies of documents of the rarer register; lines by register: {dict(totals)}")
+        logger.info(f"train: {copies:,} copies of documents of rarer classes; lines by class: {dict(totals)}")
         for repetition in range(max(times)):
             for copies, document in zip(times, documents()):
                 if copies > repetition:

@@ -21,7 +21,14 @@ from docnmt_fairseq.corpus.text import normalise
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.files import partial_path, sha256, write_bytes
 from docnmt_fairseq.recipes.dataset import TEST, DatasetConfig
-from docnmt_fairseq.recipes.selection import Documents, balanced, native_documents, write_held_out
+from docnmt_fairseq.recipes.selection import (
+    Documents,
+    balanced,
+    native_documents,
+    pronoun_of,
+    register_of,
+    write_held_out,
+)
 
 SMOKE_DOCUMENTS = {"train": 24, "valid": 3, TEST: 3}  # further test sets: as many as the first
 SMOKE_HELD_OUT = 10  # sentences
@@ -109,7 +116,9 @@ def _selected(dataset: DatasetConfig, steps: StepCache, paths: Dict[str, Path], 
         if smoke:
             documents = _first(documents, SMOKE_DOCUMENTS.get(name, SMOKE_DOCUMENTS[TEST]))
         if split.balance_register:
-            documents = balanced(documents, split.balance_register)
+            documents = balanced(documents, register_of(split.balance_register))
+        if split.balance_pronouns:
+            documents = balanced(documents, pronoun_of(split.balance_pronouns))
         steps.run(f"selected/{name}", inputs, files[name], partial(_write, documents, files[name]))
     return {name: ("delimited", [str(path) for path in of_split]) for name, of_split in files.items()}
 

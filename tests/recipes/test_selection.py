@@ -1,4 +1,4 @@
-"""Held-out splits and balanced registers."""
+"""Held-out splits, balanced registers and pronouns."""
 
 from collections import Counter
 
@@ -10,7 +10,14 @@ from docnmt_fairseq.corpus.delimited import read_documents
 from docnmt_fairseq.corpus.document import Document
 from docnmt_fairseq.errors import InputError
 from docnmt_fairseq.recipes.dataset import HoldOut
-from docnmt_fairseq.recipes.selection import balanced, held_out_runs, repetitions, write_held_out
+from docnmt_fairseq.recipes.selection import (
+    balanced,
+    held_out_runs,
+    pronoun_of,
+    register_of,
+    repetitions,
+    write_held_out,
+)
 
 DU, SIE, NEITHER = "Hast du dein Buch?", "Haben Sie Ihr Buch?", "Das Buch ist da."
 
@@ -66,5 +73,11 @@ def test_repeated_documents_balance_the_registers_up_to_one_document(pairs, seed
 def test_copies_follow_the_originals():
     texts = {"a": [DU], "b": [SIE, SIE, NEITHER, SIE], "c": [NEITHER], "d": [DU, SIE]}
     corpus = [Document([[(f"{name} {i}", line) for i, line in enumerate(lines)]]) for name, lines in texts.items()]
-    read = balanced(lambda: iter(corpus), "de")
+    read = balanced(lambda: iter(corpus), register_of("de"))
     assert list(read()) == [*corpus, corpus[0], corpus[0]] == list(read())
+
+
+def test_documents_of_the_rarer_pronoun_are_repeated():
+    texts = [["He came.", "His son left.", "It rained."], ["Her son came.", "It left."], ["It rained."]]
+    corpus = [Document([[("s", line) for line in lines]]) for lines in texts]
+    assert list(balanced(lambda: iter(corpus), pronoun_of(["he", "she"]))()) == [*corpus, corpus[1]]
