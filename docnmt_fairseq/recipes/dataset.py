@@ -11,6 +11,7 @@ from docnmt_fairseq.corpus.config import config_of
 from docnmt_fairseq.corpus.readers import READERS
 from docnmt_fairseq.errors import InputError, first_line, refuse
 from docnmt_fairseq.evaluation.metrics import METRICS, MetricOptions
+from docnmt_fairseq.evaluation.metrics.pronouns import FORMS
 from docnmt_fairseq.translate.view import DocumentView
 
 T = TypeVar("T")
@@ -330,6 +331,8 @@ def _problems(dataset: DatasetConfig) -> Iterator[str]:
         for key in ("balance_register", "balance_pronouns"):
             if getattr(split, key) and (name != "train" or dataset.hold_out):
                 yield f"splits: {name}: {key}: only for train, and not with hold_out"
+        if unknown := [one for one in split.balance_pronouns if one not in FORMS]:
+            yield f"splits: {name}: balance_pronouns: {', '.join(unknown)}: choose from {', '.join(FORMS)}"
         if split.references and (
             split.format != "delimited" or len(split.corpora) > 1 or name not in dataset.test_sets
         ):

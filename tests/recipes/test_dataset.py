@@ -56,6 +56,7 @@ def test_errors_name_the_key(tmp_path, line, key):
     [
         ([("valid: {", "valid: {balance_register: de, ")], "valid: balance_register"),
         ([("valid: {", "valid: {balance_pronouns: [he, she], ")], "valid: balance_pronouns"),
+        ([("train: {", "train: {balance_pronouns: [he, her], ")], "her: choose from he, she"),
         ([("splits:", "hold_out: {splits: [more], sentences: 5}\nsplits:")], "train: balance_register"),
     ],
 )

@@ -86,14 +86,15 @@ def test_listed_documents_are_left_out(tmp_path):
 def test_training_set_is_balanced_again_when_its_settings_change(tmp_path):
     dataset = replace(read_dataset_config(SMALL), prepare={"subwords": "none"})
     files = raw(dataset, tmp_path / "raw")
-    for side, lines in (("en", "abc"), ("de", ("Hast du dein Buch?", "Haben Sie Ihr Buch?", "Haben Sie Ihr Buch?"))):
+    target = ("Hast du dein Buch?", "Haben Sie Ihr Buch? he", "Haben Sie Ihr Buch? he", "she")
+    for side, lines in (("en", "abcd"), ("de", target)):
         (files / f"train.{side}").write_text("".join(f"{line}\n\n" for line in lines), encoding="utf-8")
     dataset.splits["valid"] = replace(dataset.splits["valid"], documents=[0, 1])
     found = []
-    for language in (None, "de", None):
-        dataset.splits["train"] = replace(dataset.splits["train"], balance_register=language)
+    for key, value in (("register", None), ("register", "de"), ("register", None), ("pronouns", ["he", "she"])):
+        dataset.splits["train"] = replace(dataset.splits["train"], **{f"balance_{key}": value})
         found.append(counts_of(dataset, tmp_path / "out", raw=files)["train"]["documents"])
-    assert found == [3, 4, 3]
+    assert found == [4, 5, 4, 5]
 
 
 def test_held_out_splits_of_a_part_of_the_training_set(tmp_path):
