@@ -7,7 +7,7 @@ import torch
 from fairseq import options
 
 import docnmt_fairseq
-from benchmarks.experiments import comparison, handbooks, long_range, selection
+from benchmarks.experiments import comparison, context_choice, handbooks, long_range, selection
 from benchmarks.experiments import handbooks_analysis as analysis
 from benchmarks.experiments.long_range import Cell, Schedule, training_of
 from benchmarks.lib.reporting import Store
@@ -204,3 +204,13 @@ def test_talks_and_news(tmp_path, monkeypatch, starts_soon):
     handbooks.main([*words, "--models", "sentence"])
     (run,) = Store(tmp_path / "talks_and_news.json").runs.values()
     assert [*run["scores"]] == ["test", "news"] and run["curve"]
+
+
+@pytest.mark.slow
+def test_choice_of_context(tmp_path, monkeypatch, starts_soon):
+    monkeypatch.setattr("docnmt_fairseq.recipes.recipe.SMOKE_UPDATES", 4)
+    context_choice.main(["--work", str(tmp_path / "work"), "--results", str(tmp_path), "--smoke"])
+    rows = (tmp_path / "context_choice.md").read_text(encoding="utf-8").splitlines()
+    systems = [row.split(" | ")[0] for row in rows if row.startswith("| ")]
+    assert systems[2:5] == ["| sentence-level", "| context", "| false context"]
+    assert "| similarity, 10%, otherwise no context" in systems
