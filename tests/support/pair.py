@@ -1,6 +1,5 @@
 """Comparison of a model of Hugging Face's transformers with its import or export."""
 
-import pytest
 import torch
 
 from docnmt_fairseq.checkpoints import load_ensemble
@@ -134,15 +133,16 @@ def assert_same_log_probabilities(pair, sources=ENGLISH, targets=GERMAN, added=0
 def assert_same_translations(compared):
     """Asserts equal best translations, and equal scores of common hypotheses.
 
-    The last of n best may differ: the searches treat hypotheses that end in the last step differently.
+    The last of n best may differ: the searches treat hypotheses that end in the last step differently. Two hypotheses
+    have the same text if they divide it into other subwords.
     """
     assert len(compared) > 3
     common = 0
     for ours, theirs in compared:
         assert ours[0][0] == theirs[0][0]
-        found = dict(theirs)
         for text, score in ours:
-            if text in found:
-                assert score == pytest.approx(found[text], abs=2e-5)
+            found = [other for same, other in theirs if same == text]
+            if found:
+                assert min(abs(score - other) for other in found) < 2e-5
                 common += 1
     assert common > 3 * len(compared)
