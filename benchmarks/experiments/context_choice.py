@@ -9,19 +9,16 @@ the training set:
     likelihood, no context       mean score of the translation with context minus that without
     likelihood, false context    the same minus that among sentences of other documents
     likelihood, sentence-level   the same minus that of the sentence-level model
-    similarity                   mean cosine of TF-IDF vectors with the five nearest training documents
-    all                          sum of the four, each in standard deviations of the validation documents
+    similarity                   cosine with the nearest training document (TF-IDF of words, punctuation, bigrams)
 """
 
 import argparse
-import re
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_matrix
+from sklearn.feature_extraction.text import TfidfVectorizer
 
 from benchmarks.experiments.handbooks import SMALL_BUDGET, recipe_for, seed_folder, small_dataset
 from benchmarks.lib.recipe_results import BASELINE
@@ -44,9 +41,8 @@ from docnmt_fairseq.translate.view import DocumentView
 
 VALID = "valid"
 QUANTILES = (0.05, 0.1, 0.2)  # shares of the validation documents that lose their context
-NEAREST = 5  # training documents
 SENTENCE, TRUE, FALSE, NONE = "sentence-level", "context", "false context", "no context"
-WORD = re.compile(r"\w+|[^\w\s]+")
+TOKEN = r"\w+|[^\w\s]+"  # words and punctuation
 
 Documents = list[list[str]]  # sentences of each document
 
@@ -92,42 +88,16 @@ def sentences_of(recipe: Recipe, split: str) -> Documents:
     return [[text for (text,) in document.sentences()] for document in read_documents([path])]
 
 
-class Similarity:
-    """TF-IDF vectors of training documents.
+def similarity_to(training: Documents) -> Callable[[Documents], np.ndarray]:
+    """Returns the function from documents to their cosine with the nearest training document, [documents]."""
+    vectorizer = TfidfVectorizer(lowercase=False, token_pattern=TOKEN, ngram_range=(1, 2), sublinear_tf=True)
+    known = vectorizer.fit_transform(map("\n".join, training))
 
-    Args:
-        documents: training documents.
-    """
+    def nearest(documents: Documents) -> np.ndarray:
+        vectors = vectorizer.transform(map("\n".join, documents))
+        return np.asarray((vectors @ known.T).max(axis=1).todense())[:, 0]
 
-    def __init__(self, documents: Documents):
-        counts = [words_of(document) for document in documents]
-        frequency = Counter(word for count in counts for word in count)
-        self.number = {word: number for number, word in enumerate(frequency)}
-        self.idf = np.log(len(documents) / np.array(list(frequency.values())))
-        self.vectors = self._vectors(counts)
-
-    def nearest(self, documents: Documents) -> np.ndarray:
-        """Returns the mean cosine with the nearest training documents, [documents]."""
-        cosines = (self._vectors([words_of(document) for document in documents]) @ self.vectors.T).toarray()
-        return np.sort(cosines, axis=1)[:, -NEAREST:].mean(1)
-
-    def _vectors(self, counts: Sequence[Counter[str]]) -> csr_matrix:
-        """Returns unit vectors, [documents, words]; unknown words are ignored."""
-        rows = [
-            (row, self.number[word], count)
-            for row, of_row in enumerate(counts)
-            for word, count in of_row.items()
-            if word in self.number
-        ]
-        row, column, count = np.array(rows).T
-        values = (1 + np.log(count)) * self.idf[column]
-        lengths = np.sqrt(np.bincount(row, values**2, len(counts)))
-        return csr_matrix((values / np.maximum(lengths, 1e-9)[row], (row, column)), (len(counts), len(self.number)))
-
-
-def words_of(document: Sequence[str]) -> Counter[str]:
-    """Returns the number of occurrences of each word and of punctuation."""
-    return Counter(word for sentence in document for word in WORD.findall(sentence))
+    return nearest
 
 
 def chosen(keep: np.ndarray, one: Documents, other: Documents) -> Documents:
@@ -135,16 +105,11 @@ def chosen(keep: np.ndarray, one: Documents, other: Documents) -> Documents:
     return [first if kept else second for kept, first, second in zip(keep, one, other)]
 
 
-def criteria_of(translations: Translations, similarity: Similarity) -> dict[str, np.ndarray]:
+def criteria_of(translations: Translations, similarity: Callable[[Documents], np.ndarray]) -> dict[str, np.ndarray]:
     """Returns the criteria of a test set, [documents]; higher values mean that context helps."""
     scores = translations.scores
     found = {f"likelihood, {name}": scores[TRUE] - scores[name] for name in (NONE, FALSE, SENTENCE)}
-    return {**found, "similarity": similarity.nearest(translations.source)}
-
-
-def with_sum(criteria: dict[str, np.ndarray], known: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Adds the sum of all criteria, in standard deviations of the validation documents."""
-    return {**criteria, "all": sum(values / known[name].std() for name, values in criteria.items())}
+    return {**found, "similarity": similarity(translations.source)}
 
 
 def right_of(metric: Metric, text: Documents) -> np.ndarray:
@@ -188,9 +153,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     recipe.run()
     folders = {SENTENCE: recipe.folder(BASELINE, args.seed)}
     folders |= dict.fromkeys((TRUE, FALSE, NONE), recipe.folder(args.model, args.seed))
-    similarity = Similarity(sentences_of(recipe, "train"))
-    valid = criteria_of(Translations(recipe, folders, VALID), similarity)
-    known = with_sum(valid, valid)
+    similarity = similarity_to(sentences_of(recipe, "train"))
+    known = criteria_of(Translations(recipe, folders, VALID), similarity)
 
     parts: dict[str, dict[str, list[str]]] = {}
     for test_set, split in recipe.dataset.test_sets.items():
@@ -200,7 +164,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         register = make_metrics(recipe.dataset.scores, test_set, references, recipe.fetch(), args.smoke)["register"]
         assert register is not None
         choices = {}  # documents with context, and the system that translates the others
-        for name, values in with_sum(criteria_of(translations, similarity), valid).items():
+        for name, values in criteria_of(translations, similarity).items():
             for share, other in [*((share, SENTENCE) for share in QUANTILES), (QUANTILES[1], NONE)]:
                 choices[f"{name}, {share:.0%}, otherwise {other}"] = values >= np.quantile(known[name], share), other
         gains = [right_of(register, translations.text[system]) @ [1, -1] for system in (TRUE, SENTENCE)]
