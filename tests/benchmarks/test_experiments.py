@@ -206,8 +206,14 @@ def test_talks_and_news(tmp_path, monkeypatch, starts_soon):
     assert [*run["scores"]] == ["test", "news"] and run["curve"]
 
 
+def test_similarity_to_training_documents():
+    similarity = context_choice.similarity_to([["a red house", "it is old ."], ["press the key"]])
+    same, other, half = similarity([["a red house", "it is old ."], ["nobody knew"], ["press the red button"]])
+    assert same == pytest.approx(1) and other == 0 and 0 < half < 1
+
+
 @pytest.mark.slow
-def test_choice_of_context(tmp_path, monkeypatch, starts_soon):
+def test_choice_of_context_runs(tmp_path, monkeypatch, starts_soon):
     monkeypatch.setattr("docnmt_fairseq.recipes.recipe.SMOKE_UPDATES", 4)
     context_choice.main(["--work", str(tmp_path / "work"), "--results", str(tmp_path), "--smoke"])
     rows = (tmp_path / "context_choice.md").read_text(encoding="utf-8").splitlines()
