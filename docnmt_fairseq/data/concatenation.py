@@ -138,27 +138,36 @@ class ConcatenationDataset(LanguagePairDataset):
         return [*batches, left] if len(left) else batches
 
 
-def last_sentence_start(tokens: Tensor, break_symbol: int) -> int:
-    """Returns the start of the sentence after the last break; 0 without a break."""
-    breaks = tokens.eq(break_symbol).nonzero()
-    return int(breaks[-1]) + 1 if len(breaks) else 0
+def sentence_bounds(tokens: Tensor, break_symbol: int, number: int) -> Tuple[int, int]:
+    """Returns start and end of a sentence of a window, from 0, or of the last one if there are fewer.
+
+    The end includes the break after the sentence.
+    """
+    ends = [*(tokens.eq(break_symbol).nonzero().flatten() + 1).tolist(), len(tokens)]
+    number = min(number, len(ends) - 1)
+    return (ends[number - 1] if number else 0), ends[number]
 
 
-def keep_last_sentence(hypothesis: Hypothesis, break_symbol: int, len_penalty: Optional[float]) -> Hypothesis:
-    """Returns the part of a hypothesis after its last break: tokens, their scores, and the score of the part.
+def keep_sentence(
+    hypothesis: Hypothesis, number: int, break_symbol: int, eos: int, len_penalty: Optional[float]
+) -> Hypothesis:
+    """Returns a sentence of the hypothesis of a window: tokens, their scores, and the score of the sentence.
 
     Args:
         hypothesis: hypothesis of fairseq's search; returned unchanged without a break.
+        number: number of the sentence, from 0; if there are fewer, the last one is returned.
         break_symbol: id of the break in the target dictionary.
+        eos: id of the end of sentence, which replaces a break after the sentence.
         len_penalty: exponent of the length by which scores are divided; None: no normalisation.
     """
-    start = last_sentence_start(hypothesis["tokens"], break_symbol)
-    if start == 0:
+    start, end = sentence_bounds(hypothesis["tokens"], break_symbol, number)
+    if end - start == len(hypothesis["tokens"]):
         return hypothesis
-    kept = dict(hypothesis, tokens=hypothesis["tokens"][start:])
-    kept["positional_scores"] = hypothesis["positional_scores"][start:]
-    length = 1 if len_penalty is None else len(kept["tokens"]) ** len_penalty
+    tokens = hypothesis["tokens"][start:end]
+    kept = dict(hypothesis, tokens=tokens.masked_fill(tokens.eq(break_symbol), eos))
+    kept["positional_scores"] = hypothesis["positional_scores"][start:end]
+    length = 1 if len_penalty is None else len(tokens) ** len_penalty
     kept["score"] = kept["positional_scores"].sum() / length
     if hypothesis["attention"] is not None and hypothesis["attention"].dim() == 2:
-        kept["attention"] = hypothesis["attention"][:, start:]  # [m, target]
+        kept["attention"] = hypothesis["attention"][:, start:end]  # [m, target]
     return kept

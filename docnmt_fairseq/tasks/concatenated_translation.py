@@ -19,7 +19,7 @@ from fairseq.sequence_generator import SequenceGenerator
 from fairseq.sequence_scorer import SequenceScorer
 from fairseq.tasks import register_task
 
-from docnmt_fairseq.data.concatenation import ConcatenationDataset, Hypothesis, keep_last_sentence, last_sentence_start
+from docnmt_fairseq.data.concatenation import ConcatenationDataset, Hypothesis, keep_sentence, sentence_bounds
 from docnmt_fairseq.data.index import LinesInMemory, Split, index_of
 from docnmt_fairseq.errors import InputError, refuse
 from docnmt_fairseq.options import flag_of, option, problems_of
@@ -150,12 +150,11 @@ class ConcatenatedTranslationTask(DocumentsTask):
 
         The target of the batch is reduced to the sentences, too: fairseq prints it and computes BLEU with it.
         """
-        if self.window[1] == 1:
-            return super().inference_step(generator, models, sample, prefix_tokens, constraints)
-        hypotheses = super().inference_step(generator, models, sample, constraints=constraints)
-        number, padding = self.tgt_dict.index(self.break_symbol), self.tgt_dict.pad()
+        hypotheses = super().inference_step(generator, models, sample, prefix_tokens, constraints)
         if sample.get("target") is not None:
-            rows = [row[last_sentence_start(row, number) :] for row in sample["target"]]
+            number, padding = self.tgt_dict.index(self.break_symbol), self.tgt_dict.pad()
+            starts = [sentence_bounds(row, number, self.window[1])[0] for row in sample["target"]]
+            rows = [row[start:] for row, start in zip(sample["target"], starts)]
             sample["target"] = collate_tokens([row[row.ne(padding)] for row in rows], padding)
         normalised = getattr(generator, "normalize_scores", True)  # the scorer of references always normalises
         penalty = getattr(generator, "len_penalty", 1.0) if normalised else None
@@ -164,21 +163,23 @@ class ConcatenatedTranslationTask(DocumentsTask):
     def of_sentences(
         self, src_tokens: torch.Tensor, hypotheses: List[List[Hypothesis]], len_penalty: Optional[float]
     ) -> List[List[Hypothesis]]:
-        if self.window[1] == 1:
-            return hypotheses
-        number = self.tgt_dict.index(self.break_symbol)
-        self._count_breaks(src_tokens, hypotheses, number)
-        return [[keep_last_sentence(one, number, len_penalty) for one in several] for several in hypotheses]
+        number, eos = self.tgt_dict.index(self.break_symbol), self.tgt_dict.eos()
+        breaks = src_tokens.eq(self.src_dict.index(self.break_symbol)).sum(1)
+        places = breaks.clamp(max=self.window[1] - 1).tolist()  # of the sentences in the translations of the windows
+        self._count_breaks(places, hypotheses, number)
+        return [
+            [keep_sentence(one, place, number, eos, len_penalty) for one in several]
+            for place, several in zip(places, hypotheses)
+        ]
 
-    def _count_breaks(self, src_tokens: torch.Tensor, hypotheses: List[List[Hypothesis]], number: int) -> None:
+    def _count_breaks(self, expected: List[int], hypotheses: List[List[Hypothesis]], number: int) -> None:
         """Counts translations with another number of breaks than expected; warns whenever their number has doubled."""
-        expected = src_tokens.eq(self.src_dict.index(self.break_symbol)).sum(1).clamp(max=self.window[1] - 1)  # [S]
         before = self.wrong_breaks
         found = (int(several[0]["tokens"].eq(number).sum()) for several in hypotheses)
         self.translated += len(hypotheses)
-        self.wrong_breaks += sum(one != other for one, other in zip(found, expected.tolist()))
+        self.wrong_breaks += sum(one != other for one, other in zip(found, expected))
         if self.wrong_breaks.bit_length() > before.bit_length():
             logger.warning(
                 f"{self.wrong_breaks:,} of {self.translated:,} translations have an unexpected number of "
-                f"{self.break_symbol}; the text after the last one is used"
+                f"{self.break_symbol}; sentences too many are dropped, and of too few the last one is used"
             )

@@ -4,7 +4,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from docnmt_fairseq.data.concatenation import context_counts, keep_last_sentence
+from docnmt_fairseq.data.concatenation import context_counts, keep_sentence
 from tests.reference.concatenation import windows
 from tests.support import toy
 from tests.support.documents import text_of
@@ -102,15 +102,19 @@ def test_batches_contain_every_sentence_once(data_bin):
 
 
 @pytest.mark.parametrize("penalty", [1.0, 0.6, None])
-def test_scores_of_the_last_sentence(penalty):
+def test_scores_of_a_sentence(penalty):
     scores = torch.tensor([-0.5, -1.0, -0.25, -2.0, -0.125])
     attention = torch.arange(10.0).view(2, 5)
     hypothesis = {"tokens": torch.tensor([5, 9, 6, 9, 2]), "positional_scores": scores, "score": scores.sum()}
-    kept = keep_last_sentence({**hypothesis, "attention": attention, "alignment": None}, 9, penalty)
-    assert kept["tokens"].tolist() == [2] and kept["positional_scores"].tolist() == [-0.125]
-    assert float(kept["score"]) == -0.125 and kept["attention"].tolist() == [[4.0], [9.0]]
-    two = keep_last_sentence({**hypothesis, "tokens": torch.tensor([5, 9, 6, 7, 2]), "attention": None}, 9, penalty)
-    expected = -2.375 / (1 if penalty is None else 3**penalty)
-    assert two["tokens"].tolist() == [6, 7, 2] and float(two["score"]) == pytest.approx(expected)
+    of_window = {**hypothesis, "attention": attention, "alignment": None}
+    for number in (2, 3):  # the last one, also if the window should have more
+        kept = keep_sentence(of_window, number, 9, 2, penalty)
+        assert kept["tokens"].tolist() == [2] and kept["positional_scores"].tolist() == [-0.125]
+        assert float(kept["score"]) == -0.125 and kept["attention"].tolist() == [[4.0], [9.0]]
+    for number, expected in ((0, -1.5), (1, -2.25)):  # with the score of the break, as the end of the sentence
+        kept = keep_sentence(of_window, number, 9, 2, penalty)
+        assert kept["tokens"].tolist() == [5 + number, 2]
+        assert float(kept["score"]) == pytest.approx(expected / (1 if penalty is None else 2**penalty))
+        assert torch.equal(kept["attention"], attention[:, 2 * number : 2 * number + 2])
     whole = {**hypothesis, "tokens": torch.tensor([5, 4, 6, 7, 2]), "attention": None}
-    assert keep_last_sentence(whole, 9, penalty) is whole
+    assert keep_sentence(whole, 1, 9, 2, penalty) is whole

@@ -88,17 +88,29 @@ def raw_hypotheses(data_bin, checkpoint, *extra):
     }
 
 
-@pytest.mark.parametrize("search", [["--beam", "3", "--lenpen", "0.6"], ["--unnormalized", "--min-len", "6"]])
-def test_the_text_after_the_last_break_is_the_translation(data_bin, both, search):
+@pytest.mark.parametrize(
+    ("most", "search"),
+    [
+        (3, ["--beam", "3", "--lenpen", "0.6"]),
+        (3, ["--unnormalized", "--min-len", "6"]),
+        (1, ["--unnormalized", "--min-len", "6"]),
+    ],
+)
+def test_the_translation_is_the_sentence_in_the_place_of_the_last_of_the_window(data_bin, both, most, search):
+    search = [*search, "--concatenate-source", str(most)]
+    places = {number: words.count("<brk>") for number, words in windows(text_of("test")[0], most, "<brk>").items()}
     raw = raw_hypotheses(data_bin, both, *search)
     assert sum("<brk>" in tokens for tokens, _ in raw.values()) > 2  # else this tests nothing
     result = generate(data_bin, both, *search)
     scores = printed(result.text, "P")
     for number, (tokens, positional) in raw.items():
-        start = max((i + 1 for i, token in enumerate(tokens) if token == "<brk>"), default=0)
-        kept = positional[start:]
+        ends = [i + 1 for i, token in enumerate(tokens) if token == "<brk>"] + [len(positional)]
+        starts = [0, *ends]
+        place = min(places[number], len(ends) - 1)
+        start, end = starts[place], ends[place]
+        kept = positional[start:end]
         length = len(kept) ** (0.6 if "0.6" in search else 1) if "--unnormalized" not in search else 1
-        assert result.hypotheses[number][0] == " ".join(tokens[start:])
+        assert result.hypotheses[number][0] == " ".join(token for token in tokens[start:end] if token != "<brk>")
         assert result.hypotheses[number][1] == pytest.approx(sum(kept) / length / math.log(2), abs=2e-3)
         assert [float(score) for score in scores[number].split()] == pytest.approx(
             [score / math.log(2) for score in kept], abs=1e-3
